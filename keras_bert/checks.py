@@ -1,6 +1,8 @@
 """Checks of options by name, with one wording for all."""
 
+import math
 from collections.abc import Sequence
+from numbers import Real
 from typing import Any
 
 import numpy as np
@@ -17,6 +19,14 @@ def check_at_least(options: Any, least: int, *names: str) -> None:
     for name in names:
         if getattr(options, name) < least:
             raise ValueError(f"`{name}` must be at least {least}. Received: {name}={getattr(options, name)}")
+
+
+def check_finite(options: Any, *names: str) -> None:
+    """Raise an error for an option that is not a finite number of at least 0."""
+    for name in names:
+        value = getattr(options, name)
+        if not isinstance(value, Real) or not 0 <= float(value) < math.inf:  # refuses NaN too
+            raise ValueError(f"`{name}` must be a finite number of at least 0. Received: {name}={value!r}")
 
 
 def check_share(options: Any, *names: str) -> None:

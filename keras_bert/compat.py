@@ -71,9 +71,14 @@ def number_of(optimizer: Any, variable: Any) -> int:
     return optimizer._get_variable_index(variable)
 
 
+def inner_optimizer(optimizer: Any) -> Any:
+    """The optimizer inside the one that scales the loss, if there is one."""
+    return getattr(optimizer, "inner_optimizer", optimizer)
+
+
 def averages_of(optimizer: Any) -> list[tuple[Any, Any]]:
     """Each trained variable with its moving average; none without `use_ema`."""
-    optimizer = getattr(optimizer, "inner_optimizer", optimizer)  # inside loss scaling
+    optimizer = inner_optimizer(optimizer)
     if not getattr(optimizer, "use_ema", False):
         return []
     pairs = zip(optimizer._trainable_variables, optimizer._model_variables_moving_average, strict=True)
@@ -97,7 +102,7 @@ def summed_gradients(optimizer: Any) -> Iterator[None]:
 
     Keras sums them in `apply`, after it has clipped them, and has no public way to leave that out.
     """
-    inner = getattr(optimizer, "inner_optimizer", optimizer)  # inside loss scaling
+    inner = inner_optimizer(optimizer)
     set_untracked(inner, "_all_reduce_sum_gradients", lambda gradients_and_variables: gradients_and_variables)
     try:
         yield

@@ -52,6 +52,11 @@ def nearest(queries: Any, vectors: Any, top: int = 5) -> tuple[np.ndarray, np.nd
 
 
 def unit(vectors: Any) -> np.ndarray:
-    """Vectors [n, H] at length 1, in float32."""
+    """Vectors [..., H] at length 1, in float32."""
     vectors = np.asarray(vectors, "float32")
     return vectors / np.maximum(np.linalg.norm(vectors, axis=-1, keepdims=True), 1e-12)
+
+
+def cosines_of_pairs(vectors: np.ndarray) -> np.ndarray:
+    """The cosine of the two vectors of each pair, from [n, 2, H] to [n]."""
+    return unit(vectors).prod(axis=1).sum(axis=-1)

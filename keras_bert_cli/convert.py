@@ -75,13 +75,14 @@ def convert(
 def _push(folder: Path, name: str, checkpoint: Any, source: str, languages: list[str], private: bool) -> str:
     """Upload a converted model, with the scores of the run that it comes from."""
     from keras_bert.storage import read_json
+    from keras_bert.tasks.run.run_folder import METRICS_FILE, SETTINGS_FILE
     from keras_bert.weights import zoo
     from keras_bert.weights.share import model_card, push
 
     scores: dict[str, Any] = {}
     run = zoo.path_of(source)
-    if run and (run / "metrics.json").is_file() and (run / "settings.json").is_file():
-        settings = read_json(run / "settings.json")
+    if run and (run / METRICS_FILE).is_file() and (run / SETTINGS_FILE).is_file():
+        settings = read_json(run / SETTINGS_FILE)
         valid = Path(settings["valid"] or settings["train"]).name
-        scores = {"scores": read_json(run / "metrics.json")["valid"], "data": valid}
+        scores = {"scores": read_json(run / METRICS_FILE)["valid"], "data": valid}
     return push(folder, name, model_card(checkpoint, name, languages=languages, **scores), private=private)

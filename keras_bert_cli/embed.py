@@ -91,7 +91,7 @@ def embed(
         options.check_new_file(plot, "--plot", inputs=[file])
         if projector is not None:
             check_new_folder(projector)
-        texts, labels = read_texts(
+        texts, labels = texts_of_file(
             context, file, text, label_column, header=header, delimiter=delimiter, encoding=encoding
         )
 
@@ -135,7 +135,7 @@ def _check_last(layers: list[int], model: str) -> None:
         )
 
 
-def read_texts(
+def texts_of_file(
     context: typer.Context,
     file: Path,
     text: str | int,
@@ -147,9 +147,10 @@ def read_texts(
 ) -> tuple[list[str], list[str] | None]:
     """The texts, and their labels if a column of labels was named."""
     from keras_bert.tasks.readers.columns import text_of
-    from keras_bert.tasks.readers.delimited import DELIMITERS, checked_delimiter
+    from keras_bert.tasks.readers.delimited import DELIMITERS
+    from keras_bert.tasks.readers.reading import Reading
     from keras_bert.tasks.readers.rows import lines
-    from keras_bert.tasks.readers.table import SUFFIXES, read_table
+    from keras_bert.tasks.readers.table import SUFFIXES
 
     tables = {suffix: format for suffix, format in SUFFIXES.items() if format != "label-text"}
     format = tables.get(file.suffix.lower())
@@ -160,8 +161,6 @@ def read_texts(
         return [line for _, line in found], None
     if format not in DELIMITERS:
         options.refuse(context, ["header", "delimiter"], f"is for .tsv and .csv files. Leave it out. Received: {file}")
-    header = any(isinstance(column, str) for column in (text, label)) if header is None else header
-    delimiter = None if delimiter is None else checked_delimiter(delimiter)
-    table = read_table(file, header=header, delimiter=delimiter, encoding=encoding)
+    table = Reading(text=(text,), label=label, header=header, delimiter=delimiter, encoding=encoding).table(file)
     texts = [text_of(value, text, table, row) for row, value in enumerate(table.column(text))]
     return texts, None if label is None else list(map(str, table.column(label)))

@@ -10,7 +10,6 @@ from keras_bert_cli import options
 from keras_bert_cli.contents import group
 from keras_bert_cli.finetune_checks import (
     check_combination,
-    check_output,
     check_settings,
     class_weights,
     distillation,
@@ -249,10 +248,13 @@ def finetune(
         if size is None and not options.is_given(context, "model"):
             given["model"] = given["teacher"]
     with without_the_package(), quiet():
+        from keras_bert.storage import check_new_folder
+        from keras_bert.tasks.run.run_folder import check_resumed
+
         tried, runs = check_settings(name, given)
         if header is not None:
             refuse_header(runs[0][1].reading, [file for file in (train, valid) if file is not None])
-        check_output(output, runs)
+        check_resumed(check_new_folder(output), runs)
         first_look([settings for _, settings in runs], TASKS[name])
 
     from keras_bert.tasks.readers import Reading

@@ -130,17 +130,6 @@ def check_settings(name: str, given: dict[str, Any]) -> tuple[dict[str, tuple[An
     return tried, runs
 
 
-def check_output(output: Path, runs: list[tuple[Any, Any]]) -> None:
-    """Refuse an output that is there already, or whose interrupted run began with other settings.
-
-    runs: as check_settings returns them. It is called `without_the_package`.
-    """
-    from keras_bert.storage import check_new_folder
-    from keras_bert.tasks.run.run_folder import check_resumed
-
-    check_resumed(check_new_folder(output), runs)
-
-
 def teacher_path(teacher: Path) -> str:
     """The path of a teacher, so that it is not taken for a released model of the same name."""
     with without_the_package():

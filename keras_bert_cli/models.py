@@ -1,12 +1,13 @@
 """`keras-bert models`: the names that `keras_bert.load` knows."""
 
+import dataclasses
 import json
-from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
 from keras_bert_cli.contents import command
+from keras_bert_cli.without_the_package import without_the_package
 
 
 @command("models", example="keras-bert models --language korean")
@@ -20,7 +21,10 @@ def models(
     from rich.console import Console
     from rich.table import Table
 
-    known = _known()
+    with without_the_package():
+        from keras_bert.weights import zoo
+
+        known = [dataclasses.asdict(model) for model in zoo.list_models()]
     found = [model for model in known if language.lower() in model["language"].lower()]
     if not found:
         languages = dict.fromkeys(model["language"] for model in known)
@@ -45,15 +49,3 @@ def models(
             cased = "yes" if model["cased"] else "no"
             cells = (model["name"], model["language"], cased, size, f"{model['parameters']:,}", model["source"])
             typer.echo("\t".join((*cells, " ".join(model["aliases"]))))
-
-
-def _known() -> list[dict[str, Any]]:
-    """What `keras_bert.list_models()` returns, without the seconds that importing the package takes."""
-    table = Path(__file__).parents[1] / "keras_bert" / "weights" / "models.json"
-    models = json.loads(table.read_text(encoding="utf-8"))
-    fields = ("name", "aliases", "language", "cased", "layers", "hidden", "heads", "parameters")
-    return [
-        {field: model[field] for field in fields}
-        | {"source": f"Google {model['google']}" if model["google"] else f"hf://{model['hugging_face']}"}
-        for model in models
-    ]

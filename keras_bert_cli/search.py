@@ -8,7 +8,7 @@ import typer
 
 from keras_bert_cli import options
 from keras_bert_cli.contents import command
-from keras_bert_cli.embed import INPUT, read_texts
+from keras_bert_cli.embed import INPUT, texts_of_file
 from keras_bert_cli.vectors_file import beside, is_of, is_of_model, read_vectors, write_vectors
 from keras_bert_cli.without_the_package import without_the_package
 
@@ -58,7 +58,7 @@ def search(
     with without_the_package():
         options.check_new_file(vectors, "--vectors", (".npy",), [corpus])
         options.check_new_file(vectors and beside(vectors), "--vectors", inputs=[corpus])
-        texts, _ = read_texts(context, corpus, text, header=header, delimiter=delimiter, encoding=encoding)
+        texts, _ = texts_of_file(context, corpus, text, header=header, delimiter=delimiter, encoding=encoding)
     name = "standard input" if str(corpus) == "-" else str(corpus)
     if not any(one.strip() for one in texts):
         raise ValueError(f"{name} has only empty texts. Name another file or column. Received: {len(texts)} texts")

@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 
 from keras_bert.exports.text_reader import TextReader
-from keras_bert.tasks.signature import Signature, strings
+from keras_bert.tasks.signature import Signature, text_signatures
 from keras_bert.text.ragged_rows import without_words
 from keras_bert.text.row_ids import row_ids
 from keras_bert.text.tensors import tf, uses_tensorflow
@@ -51,10 +51,7 @@ def pieces_signatures(reader: TextReader) -> dict[str, Signature]:
             "total": tf.reduce_sum(lengths, axis=1),
         }
 
-    return {
-        "pieces": Signature(lambda text: pieces(text), strings("text")),
-        "pieces_pair": Signature(lambda text, text_pair: pieces(text, text_pair), strings("text", "text_pair")),
-    }
+    return dict(zip(("pieces", "pieces_pair"), text_signatures(pieces).values(), strict=True))
 
 
 def piece_names(vocabulary: Vocabulary) -> np.ndarray:

@@ -21,13 +21,12 @@ from keras_bert.exports.saved_functions import (
     tracked_variables,
 )
 from keras_bert.pretraining.pretrainer import Pretrainer
-from keras_bert.tasks.signature import Signature, pack_texts, text_signatures
+from keras_bert.tasks.signature import Logits, Signature, pack_texts, text_signatures
 from keras_bert.tasks.task import Task
 from keras_bert.text.tensors import tf
 from keras_bert.vectors import Pooling, features
 
 SERVED = ("embedding", "pooled_output", "truncated")
-Run = Callable[[dict[str, Any]], Any]  # the model on packed rows
 
 
 def vectors_of_texts(
@@ -86,7 +85,7 @@ def text_model(model: Any) -> keras.Model:
 
 
 def signatures_of(
-    model: Any, run: Run, seq_length: int, run_of: Callable[[keras.Model], Run] = lambda head: head
+    model: Any, run: Logits, seq_length: int, run_of: Callable[[keras.Model], Logits] = lambda head: head
 ) -> dict[str, Signature]:
     """The signatures for strings of a task, a `Bert` or a `Pretrainer`.
 

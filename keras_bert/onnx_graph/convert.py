@@ -1,5 +1,6 @@
 """A functional Keras model as an ONNX graph: one table says how each layer and each Keras op is written."""
 
+from collections.abc import Callable
 from graphlib import TopologicalSorter
 from typing import Any
 
@@ -53,9 +54,8 @@ def _walk(graph: Graph, model: keras.Model, config: dict[str, Any], inputs: Any)
         (name, number): node for name, entry in entries.items() for number, node in enumerate(entry["inbound_nodes"])
     }
     after = {call: {(one[0], one[1]) for one in _references(node)} for call, node in calls.items()}
-    outputs = _renumbered(
-        config["output_layers"], {name for name in entries if "input_layers" in entries[name]["config"]}
-    )
+    inner = {name for name in entries if "input_layers" in entries[name]["config"]}  # Keras counts their calls from 1
+    outputs = _changed(config["output_layers"], lambda name, number, index: [name, number - (name in inner), index])
     wanted = _needed({(one[0], one[1]) for one in _references(outputs)}, after)
 
     def argument(x: Any) -> Any:
@@ -84,7 +84,7 @@ def _walk(graph: Graph, model: keras.Model, config: dict[str, Any], inputs: Any)
             settings = {**entry["config"], "layer": _layer(model, entry["name"])}
             results = rule(graph, settings, *args, **kwargs)
         made[call] = keras.tree.flatten(results)
-    return _outputs(outputs, made)
+    return _changed(outputs, lambda name, number, index: made[name, number][index])
 
 
 def _walk_inner(graph: Graph, inner: keras.Model, given: Any) -> Any:
@@ -138,18 +138,10 @@ def _needed(outputs: set[tuple[str, int]], after: dict[Any, set[Any]]) -> set[tu
     return found
 
 
-def _renumbered(x: Any, inner: set[str]) -> Any:
-    """References to the outputs of a model, in which Keras counts the calls of inner functional models from 1."""
+def _changed(x: Any, change: Callable[[str, int, int], Any]) -> Any:
+    """The same structure with each reference changed."""
     if _is_reference(x):
-        return [x[0], x[1] - (x[0] in inner), x[2]]
+        return change(*x)
     if isinstance(x, dict):
-        return {key: _renumbered(one, inner) for key, one in x.items()}
-    return [_renumbered(one, inner) for one in x]
-
-
-def _outputs(x: Any, made: dict[tuple[str, int], list[str]]) -> Any:
-    if _is_reference(x):
-        return made[x[0], x[1]][x[2]]
-    if isinstance(x, dict):
-        return {key: _outputs(one, made) for key, one in x.items()}
-    return [_outputs(one, made) for one in x]
+        return {key: _changed(one, change) for key, one in x.items()}
+    return [_changed(one, change) for one in x]

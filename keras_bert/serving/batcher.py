@@ -4,6 +4,7 @@ import asyncio
 import math
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from itertools import islice
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -27,7 +28,7 @@ class _Waiting(NamedTuple):
 
 
 class BatchThreads:
-    """Two threads that run the batches of all batchers of a server, and the requests that wait for them.
+    """Two threads that run the batches of all batchers of a server, one that counts, and the requests that wait.
 
     At most `MAX_WAITING` requests, with `max_bytes` bytes in all when they are padded to their longest rows, may wait.
     Further ones are refused.
@@ -35,6 +36,8 @@ class BatchThreads:
 
     def __init__(self, max_bytes: int = MAX_WAITING_BYTES) -> None:
         self.pool = ThreadPoolExecutor(2, thread_name_prefix="batch")
+        self._counter = ThreadPoolExecutor(1, thread_name_prefix="count")  # only one, since counting takes memory
+        self._to_count = 0  # bytes
         self.slots = asyncio.Semaphore(2)
         self._max_bytes = max_bytes
         self._requests = self._bytes = 0
@@ -53,6 +56,20 @@ class BatchThreads:
         """A request of so many bytes waits no longer."""
         self._requests -= 1
         self._bytes -= size
+
+    async def count(self, tokenize: Callable[[np.ndarray], Any], rows: list[list[bytes]]) -> list[int]:
+        """How many pieces the texts of each row have."""
+        if self._to_count > self._max_bytes:
+            raise Overloaded(
+                f"The server is busy. At most {self._max_bytes} bytes of texts may wait until their pieces are "
+                f"counted. Try again later. Received: a request while {self._to_count} bytes wait"
+            )
+        size = sum(len(text) for row in rows for text in row)
+        self._to_count += size
+        try:
+            return await asyncio.get_running_loop().run_in_executor(self._counter, _pieces, tokenize, rows)
+        finally:
+            self._to_count -= size
 
 
 class Batcher:
@@ -143,6 +160,12 @@ class Batcher:
             for start in starts
         ]
         return {name: _joined([part[name] for part in parts]) for name in parts[0]}
+
+
+def _pieces(tokenize: Callable[[np.ndarray], Any], rows: list[list[bytes]]) -> list[int]:
+    ids = tokenize(np.array([text for row in rows for text in row], object))
+    counts = iter(np.asarray(ids.merge_dims(1, 2).row_lengths()).tolist())
+    return [sum(islice(counts, len(row))) for row in rows]
 
 
 def _joined(parts: list[np.ndarray]) -> np.ndarray:

@@ -1,9 +1,5 @@
 """SavedModels as the development server runs them, whatever made them."""
 
-import asyncio
-from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
-from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +7,7 @@ import numpy as np
 
 from keras_bert.exports.new_version import MANIFEST, PARTS, served_name
 from keras_bert.lazy import tf
-from keras_bert.serving.batcher import MAX_WAITING_BYTES, Batcher, BatchThreads, Columns, Overloaded, Run
+from keras_bert.serving.batcher import Batcher, BatchThreads, Columns, Run
 from keras_bert.serving.predict_requests import BadRequest, ModelRequest
 from keras_bert.serving.version_folders import WITHOUT_ENCODER, version_folders
 from keras_bert.serving.work_limit import TooMuchWork, most_pieces, refusal
@@ -67,9 +63,10 @@ class ServedVersion:
         self.part = folder.parent.name
         self.facts = read_json(folder / MANIFEST)
         self.signatures = self.load(folder)
-        threads = threads or BatchThreads()
+        self.threads = threads or BatchThreads()
         self.batchers = {
-            name: batcher_for(function, self.runner(function), threads) for name, function in self.signatures.items()
+            name: batcher_for(function, self.runner(function), self.threads)
+            for name, function in self.signatures.items()
         }
 
     def load(self, folder: Path) -> dict[str, Any]:
@@ -108,7 +105,7 @@ class ServedVersion:
         limits = (self.signatures[name].structured_outputs, max_pieces, self._widest(name))
         refused = refusal(most_pieces(request), *limits)
         if refused and request.texts and self.tokenize:
-            refused = refusal(await _count(self.tokenize, request.texts), *limits)
+            refused = refusal(await self.threads.count(self.tokenize, request.texts), *limits)
         if refused:
             raise TooMuchWork(refused)
         outputs = await self.batchers[name](request.columns)
@@ -159,36 +156,6 @@ class OnnxVersion(ServedVersion):
                 raise BadRequest(str(error)) from None
 
         return run
-
-
-class _Counter:
-    """Counts the pieces of the texts of each row, in only one thread, since that takes memory."""
-
-    def __init__(self) -> None:
-        self._thread = ThreadPoolExecutor(1, thread_name_prefix="count")
-        self._waiting = 0  # bytes
-
-    async def __call__(self, tokenize: Callable[[np.ndarray], Any], rows: list[list[bytes]]) -> list[int]:
-        if self._waiting > MAX_WAITING_BYTES:
-            raise Overloaded(
-                f"The server is busy. At most {MAX_WAITING_BYTES} bytes of texts may wait until their pieces are "
-                f"counted. Try again later. Received: a request while {self._waiting} bytes wait"
-            )
-        size = sum(len(text) for row in rows for text in row)
-        self._waiting += size
-        try:
-            return await asyncio.get_running_loop().run_in_executor(self._thread, _pieces, tokenize, rows)
-        finally:
-            self._waiting -= size
-
-
-_count = _Counter()
-
-
-def _pieces(tokenize: Callable[[np.ndarray], Any], rows: list[list[bytes]]) -> list[int]:
-    ids = tokenize(np.array([text for row in rows for text in row], object))
-    counts = iter(np.asarray(ids.merge_dims(1, 2).row_lengths()).tolist())
-    return [sum(islice(counts, len(row))) for row in rows]
 
 
 def batcher_for(function: Any, run: Run, threads: BatchThreads) -> Batcher:

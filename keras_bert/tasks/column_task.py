@@ -41,6 +41,10 @@ class ColumnTask(Task):
         kept = {name: {key: list(one) for key, one in values.items()} for name, values in vars(columns).items()}
         return super().get_config() | {"other_columns": kept}
 
+    @property
+    def other_names(self) -> tuple[str, ...]:
+        return () if self.other_columns is None else names_of(self.other_columns)
+
     # === Files and tables ===
 
     @classmethod
@@ -59,13 +63,12 @@ class ColumnTask(Task):
 
     def table_texts(self, table: Any) -> tuple[str, ...]:
         known = column_names(table)
-        others = () if self.other_columns is None else names_of(self.other_columns)
-        return (*(name for name in TEXTS if name in known or name == TEXTS[0]), *others)
+        return (*(name for name in TEXTS if name in known or name == TEXTS[0]), *self.other_names)
 
     def read_lines(self, lines: Sequence[tuple[int, str]], reading: Reading) -> Any:
         if self.other_columns is None:
             return super().read_lines(lines, reading)
-        columns: list[Any] = tab_columns(lines, len(reading.text) + len(names_of(self.other_columns)))
+        columns: list[Any] = tab_columns(lines, len(reading.text) + len(self.other_names))
         for place, name in enumerate(self.other_columns.numbers, len(reading.text)):
             columns[place] = [
                 number_of(value, f"Line {line}: the number for {name!r}", remedy="Correct it")
@@ -82,15 +85,14 @@ class ColumnTask(Task):
 
     def _names(self, x: Any) -> tuple[str, ...]:
         """The names of the columns of `x`."""
-        others = () if self.other_columns is None else names_of(self.other_columns)
-        texts = (len(x) if isinstance(x, tuple) else 1) - len(others)
-        return (*TEXTS[:texts], *others)
+        texts = (len(x) if isinstance(x, tuple) else 1) - len(self.other_names)
+        return (*TEXTS[:texts], *self.other_names)
 
     def _split(self, x: Any) -> tuple[Any, dict[str, np.ndarray]]:
         """The columns of the texts, and what the model reads beside them."""
         if self.other_columns is None:
             return x, {}
-        names = names_of(self.other_columns)
+        names = self.other_names
         x = self._columns(x, labels=False)[0]
         texts = x[: -len(names)] if isinstance(x, tuple) else ()
         if len(texts) not in (1, 2):

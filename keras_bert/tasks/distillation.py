@@ -4,10 +4,9 @@ Needs no Keras.
 """
 
 import dataclasses
-import math
 from dataclasses import dataclass
-from numbers import Real
 
+from keras_bert.checks import check_finite
 from keras_bert.text.vocabulary import Vocabulary
 
 
@@ -39,9 +38,7 @@ class Distillation:
     relations: float = 0.0
 
     def __post_init__(self) -> None:
-        for name, value in vars(self).items():
-            if not isinstance(value, Real) or not 0 <= float(value) < math.inf:  # refuses NaN too
-                raise ValueError(f"`{name}` must be a finite number of at least 0. Received: {name}={value!r}")
+        check_finite(self, *vars(self))
         if not self.temperature:
             raise ValueError(
                 "`temperature` must be above 0. Use 1 to leave the probabilities as they are. Received: temperature=0"

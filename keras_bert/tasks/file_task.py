@@ -2,7 +2,7 @@
 
 import dataclasses
 import os
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -18,6 +18,7 @@ class FileTask(TextTrainer):
     """The part of a `Task` that learns from files and answers them."""
 
     command: str = ""  # the word on the command line, such as "classify"
+    reader: Callable[..., Rows] = staticmethod(labelled_rows)  # of the task's files
     formats: tuple[str, ...] = TABLES  # of files; the first is the default if the suffix does not decide
     reading_fields: tuple[str, ...] = (*TABLE_FIELDS, "separator")
     run_fields: tuple[str, ...] = ("label_smoothing",)  # of `FinetuneSettings` that only some tasks have
@@ -46,7 +47,7 @@ class FileTask(TextTrainer):
     def read_rows(cls, path: str | os.PathLike, reading: Reading, *, labels: bool = True) -> Rows:
         """The rows of a file; with labels=False, only what the task is asked."""
         reading.check_format(cls.command, cls.formats)
-        return labelled_rows(path, reading, labels=labels)
+        return cls.reader(path, reading, labels=labels)
 
     @classmethod
     def read_training_rows(cls, path: str | os.PathLike, reading: Reading) -> Rows:
@@ -78,10 +79,6 @@ class FileTask(TextTrainer):
     def labels_of(cls, rows: Rows) -> Iterable[tuple[int, str]]:
         """Each label that occurs in training rows, with the number of its row."""
         return ()
-
-    @classmethod
-    def check_settings(cls, settings: Any) -> None:
-        """Refuse settings of a run that do not fit the task. Those of our own tasks are checked in PlainSettings."""
 
     @classmethod
     def check_rows(cls, rows: Rows) -> None:

@@ -1,12 +1,10 @@
 """FinetuneRecipe: how `fit` trains a task that was not compiled, by default as in the paper."""
 
 import dataclasses
-import math
 from dataclasses import dataclass
-from numbers import Real
 from typing import TYPE_CHECKING, Any
 
-from keras_bert.checks import check_share, count_of
+from keras_bert.checks import check_finite, check_share, count_of
 from keras_bert.wording import plural
 
 if TYPE_CHECKING:
@@ -60,10 +58,7 @@ class FinetuneRecipe:
     def __post_init__(self) -> None:
         for name in ("epochs", "batch_size", "accumulate"):
             count_of(name, getattr(self, name), 1)
-        for name in ("learning_rate", "warmup", "weight_decay", "clipnorm", "epsilon", *SHARES):
-            value = getattr(self, name)
-            if not isinstance(value, Real) or not 0 <= float(value) < math.inf:  # refuses NaN too
-                raise ValueError(f"`{name}` must be a finite number of at least 0. Received: {name}={value!r}")
+        check_finite(self, "learning_rate", "warmup", "weight_decay", "clipnorm", "epsilon", *SHARES)
         check_share(self, *SHARES)
         for name, useless, what, off in (
             ("layer_decay", 0, "only the head would learn", 1),

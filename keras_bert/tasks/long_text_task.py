@@ -63,8 +63,8 @@ class LongTextTask(CachedTask, ColumnTask):
     own_fields: tuple[str, ...] = ("long", "other_columns")  # that `own_settings` compares with their defaults
     taught_fields: tuple[str, ...] = ("labels", "other_columns")
 
-    def _set_long(self, long: str, pool: str, max_windows: int, other_columns: Any = None) -> None:
-        """Keep the arguments of the constructor."""
+    def _keep_settings(self, long: str, pool: str, max_windows: int, other_columns: Any) -> None:
+        """Keep these arguments of the constructor."""
         self.long = long
         self.pool = pool
         self.max_windows = count_of("max_windows", max_windows, 1)

@@ -1,6 +1,5 @@
 """MultipleChoice: which of a few texts goes with a prompt."""
 
-import os
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -56,6 +55,7 @@ class MultipleChoice(Task):
     """
 
     command: str = "choose"
+    reader = staticmethod(choice_rows)
     reading_fields: tuple[str, ...] = (*TABLE_FIELDS, "choices")
     run_fields: tuple[str, ...] = ("stream", "label_smoothing")
     usage: str = 'task.choose("a prompt", ["a choice", "another"])'
@@ -85,11 +85,6 @@ class MultipleChoice(Task):
         self.choices = choices
 
     # === Files and the command line ===
-
-    @classmethod
-    def read_rows(cls, path: str | os.PathLike, reading: Reading, *, labels: bool = True) -> Rows:
-        reading.check_format(cls.command, cls.formats)
-        return choice_rows(path, reading, labels=labels)
 
     @classmethod
     def from_rows(cls, bert: Bert, rows: Rows, settings: Any) -> "MultipleChoice":

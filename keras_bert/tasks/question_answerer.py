@@ -2,9 +2,10 @@
 
 import itertools
 import logging
-import os
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from numbers import Real
 from typing import Any
 
 import keras
@@ -89,6 +90,8 @@ class QuestionAnswerer(Task):
     """
 
     command: str = "answer"
+    reader = staticmethod(question_rows)
+    best_score = "f1"
     long: str = "windows"
     max_question_length: int = 64
     formats: tuple[str, ...] = ("squad", "korquad")
@@ -113,6 +116,11 @@ class QuestionAnswerer(Task):
         name: str | None = None,
     ) -> None:
         check_bert(bert)
+        if null_threshold is not None and (not isinstance(null_threshold, Real) or math.isnan(null_threshold)):
+            raise ValueError(
+                "`null_threshold` must be a number. Leave it out, so that every question is answered. "
+                f"Received: null_threshold={null_threshold!r}"
+            )
 
         # === Layers ===
         qa = head_layer(2, bert, name="qa")
@@ -131,11 +139,6 @@ class QuestionAnswerer(Task):
     # === Files and the command line ===
 
     @classmethod
-    def read_rows(cls, path: str | os.PathLike, reading: Reading, *, labels: bool = True) -> Rows:
-        reading.check_format(cls.command, cls.formats)
-        return question_rows(path, reading, labels=labels)
-
-    @classmethod
     def from_rows(cls, bert: Bert, rows: Rows, settings: Any) -> "QuestionAnswerer":
         some_without = any(not answers["text"] for answers in rows.y)
         return cls(bert, null_threshold=0.0 if some_without else None)
@@ -146,10 +149,6 @@ class QuestionAnswerer(Task):
             if not question.strip():
                 raise ValueError(f"Line {number} has no question. Fill it in. Received: {question!r} in line {number}")
         return questions, contexts
-
-    @property
-    def best_score(self) -> str:
-        return "f1"
 
     def report(self, y: Any, answers: list[Answer], *, characters: bool = False) -> dict[str, float]:
         """characters: score answers by characters, as KorQuAD does, and not by words, as SQuAD does."""

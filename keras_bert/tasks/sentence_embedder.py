@@ -12,6 +12,7 @@ from keras import ops
 from keras_bert.bert import Bert
 from keras_bert.checks import check_choice, check_flag
 from keras_bert.choices import POOLING
+from keras_bert.nearest import cosines_of_pairs
 from keras_bert.tasks.cached_task import CachedTask
 from keras_bert.tasks.columns.tables import is_table, named_columns
 from keras_bert.tasks.columns.text_columns import check_lengths, column
@@ -30,6 +31,7 @@ from keras_bert.tasks.rows.labelled_rows import LabelledRows, packer_of
 from keras_bert.tasks.rows.sentence_forms import (
     BY_FORM,
     OF_LOSSES,
+    SCORES,
     check_form,
     check_labels,
     check_sentences,
@@ -41,8 +43,6 @@ from keras_bert.text.tokenized_rows import pieces
 from keras_bert.training.all_replicas import of_all_replicas
 from keras_bert.training.measure import Measure
 from keras_bert.vectors import Pooling, features
-
-BEST = {"pairs": "mrr", "scores": "spearman", "labels": "neighbour_accuracy"}
 
 
 @keras.saving.register_keras_serializable("keras_bert")
@@ -76,6 +76,7 @@ class SentenceEmbedder(CachedTask):
     """
 
     command: str = "embed"
+    reader = staticmethod(read_sentences)
     default_batch_size: int = 32  # the ranking compares each text with all others of its batch
     reading_fields: tuple[str, ...] = (*TABLE_FIELDS, "scale", "lines")
     run_fields: tuple[str, ...] = ("loss", "temperature", "symmetric", "pooling", "cache_batch", "stream")
@@ -105,11 +106,6 @@ class SentenceEmbedder(CachedTask):
         bert.pooling = Pooling(pooling, normalize, limit)
 
     # === Files and the command line ===
-
-    @classmethod
-    def read_rows(cls, path: str | os.PathLike, reading: Reading, *, labels: bool = True) -> Rows:
-        reading.check_format(cls.command, cls.formats)
-        return read_sentences(path, reading, labels=labels)
 
     @classmethod
     def read_training_rows(cls, path: str | os.PathLike, reading: Reading) -> Rows:
@@ -272,10 +268,10 @@ class SentenceEmbedder(CachedTask):
 
     @property
     def best_score(self) -> str:
-        return BEST[self.form]
+        return SCORES[self.form][0]
 
     def best_score_of(self, examples: Any) -> str:
-        return BEST[examples.form]  # which may be another form than that of the training
+        return SCORES[examples.form][0]  # which may be another form than that of the training
 
     def report_logits(
         self, y: Any, examples: LabelledRows, logits: list[np.ndarray], **options: Any
@@ -285,9 +281,7 @@ class SentenceEmbedder(CachedTask):
             return neighbour_scores(make_targets("labels", [], y), vectors)
         if y is None or not len(y):
             return retrieval_scores(examples.decoding, vectors)
-        lengths = np.linalg.norm(vectors, axis=-1)  # [n, 2]
-        cosines = (vectors[:, 0] * vectors[:, 1]).sum(-1) / np.maximum(lengths[:, 0] * lengths[:, 1], 1e-12)
-        return number_scores(number_column(y, "score").tolist(), cosines.tolist())
+        return number_scores(number_column(y, "score").tolist(), cosines_of_pairs(vectors).tolist())
 
     def findings(self, x: Any, y: Any, examples: LabelledRows, logits: list[np.ndarray], **options: Any) -> Findings:
         return sentence_findings(text_columns(x, ("text",)), y, np.stack(logits))

@@ -116,10 +116,6 @@ class Student(TextPredictor):
             total += weights.logits * _weighted_mean(values, sample_weight)
         return total + state_losses(weights, teacher, states, self, y_pred["states"])
 
-    def soft_loss(self, theirs: Any, ours: Any, temperature: float) -> Any:
-        """How far the student's logits are from the teacher's, for each target: a method of the task."""
-        raise NotImplementedError
-
     def compute_metrics(self, x: Any, y: Any, y_pred: Any, sample_weight: Any = None) -> dict[str, Any]:
         """As Keras's, of the logits."""
         logits = y_pred["logits"] if isinstance(y_pred, dict) else y_pred

@@ -78,6 +78,11 @@ class Task(FileTask):
     # === Rows ===
 
     @property
+    def other_names(self) -> tuple[str, ...]:
+        """The names of the columns that the model reads beside the text."""
+        return ()
+
+    @property
     def packer(self) -> Packer:
         """What makes a row of the model's inputs from the ids of its texts."""
         return packer_of(self.bert)
@@ -252,6 +257,7 @@ class Task(FileTask):
             train: the training rows, as x. The page then lists the rows that are in both, or nearly so.
             options: of `report`.
         """
+        x, train = self._opened(x), self._opened(train, labels=False)
         columns = self._columns(x, y)[:2]
         training = None if train is None else self._columns(train, labels=False)[0]
         places = [rows.ids if isinstance(rows, Rows) else None for rows in (x, train)]

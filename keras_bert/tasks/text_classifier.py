@@ -10,6 +10,7 @@ from keras import ops
 
 from keras_bert.bert import Bert
 from keras_bert.checks import check_flag
+from keras_bert.choices import MAX_WINDOWS
 from keras_bert.layers.norm import Dropout
 from keras_bert.tasks.columns.other_columns import OtherColumns, with_columns
 from keras_bert.tasks.columns.text_columns import as_batch
@@ -22,12 +23,11 @@ from keras_bert.tasks.metrics.classification import positive_label
 from keras_bert.tasks.readers import TABLE_FIELDS, Reading, Rows
 from keras_bert.tasks.reports.findings import Findings, text_columns
 from keras_bert.tasks.reports.label_findings import label_findings, several_labels_findings
+from keras_bert.tasks.rows.class_weight import class_weights, label_weights
 from keras_bert.tasks.rows.labelled_rows import LabelledRows
 from keras_bert.tasks.rows.labels import (
     check_labels,
-    class_weights,
     label_ids,
-    label_weights,
     row_labels,
     several_labels,
     sorted_labels,
@@ -117,7 +117,7 @@ class TextClassifier(LongTextTask):
         multi_label: bool = False,
         long: str = "truncate",
         pool: str = "mean",
-        max_windows: int = 8,
+        max_windows: int = MAX_WINDOWS,
         temperature: float = 1.0,
         thresholds: Sequence[float] | None = None,
         abstain_below: float = 0.0,
@@ -142,7 +142,7 @@ class TextClassifier(LongTextTask):
         # === Config ===
         self.labels = labels
         self.multi_label = multi_label
-        self._set_long(long, pool, max_windows, other_columns)
+        self._keep_settings(long, pool, max_windows, other_columns)
         self.temperature = temperature
         self.thresholds = None if thresholds is None else tuple(thresholds)
         self.abstain_below = abstain_below

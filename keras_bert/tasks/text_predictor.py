@@ -108,15 +108,20 @@ class TextPredictor(PackedTask):
         examples.warn_of_cuts()
         return examples
 
+    def _opened(self, x: Any, *, labels: bool = True) -> Any:
+        """The rows of a file, if `x` is its path."""
+        if not isinstance(x, str | os.PathLike):
+            return x
+        if not os.path.isfile(x):
+            there = "a folder" if os.path.isdir(x) else "no file"
+            raise FileNotFoundError(
+                f"A string in place of columns must be the path of a file, but this is {there}. Correct the path, or "
+                f"put a single text in a list. Received: {os.fspath(x)!r}"
+            )
+        return self.read_rows(x, self.default_reading, labels=labels)
+
     def _columns(self, x: Any, *given: Any, labels: bool = True) -> tuple[Any, Any, Any]:
-        if isinstance(x, str | os.PathLike):
-            if not os.path.isfile(x):
-                there = "a folder" if os.path.isdir(x) else "no file"
-                raise FileNotFoundError(
-                    f"A string in place of columns must be the path of a file, but this is {there}. Correct the path, "
-                    f"or put a single text in a list. Received: {os.fspath(x)!r}"
-                )
-            x = self.read_rows(x, self.default_reading, labels=labels)
+        x = self._opened(x, labels=labels)
         if isinstance(x, Rows) or is_table(x):
             y = given[0] if given else None
             if y is not None and (isinstance(x, Rows) or self.table[1] in column_names(x)):

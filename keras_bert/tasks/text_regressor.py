@@ -1,6 +1,5 @@
 """TextRegressor: a number for a text or a pair of texts."""
 
-import os
 from typing import Any
 
 import keras
@@ -9,6 +8,7 @@ from keras import ops
 
 from keras_bert.bert import Bert
 from keras_bert.checks import check_choice
+from keras_bert.choices import MAX_WINDOWS
 from keras_bert.layers.norm import Dropout
 from keras_bert.tasks.columns.other_columns import OtherColumns, with_columns
 from keras_bert.tasks.columns.text_columns import as_batch, check_lengths, column, two_columns
@@ -21,7 +21,7 @@ from keras_bert.tasks.columns.value_columns import (
 from keras_bert.tasks.heads import check_bert, encode_rows, head_layer
 from keras_bert.tasks.long_text_task import LongTextTask, text_vectors
 from keras_bert.tasks.metrics import number_scores
-from keras_bert.tasks.readers import TABLE_FIELDS, Reading, Rows, RowStream
+from keras_bert.tasks.readers import TABLE_FIELDS, Rows, RowStream
 from keras_bert.tasks.readers.columns import scored_rows
 from keras_bert.tasks.reports.findings import Findings, text_columns
 from keras_bert.tasks.reports.number_findings import number_findings
@@ -57,6 +57,8 @@ class TextRegressor(LongTextTask):
     """
 
     command: str = "regress"
+    reader = staticmethod(scored_rows)
+    best_score = "spearman"
     reading_fields: tuple[str, ...] = (*TABLE_FIELDS, "number", "category", "scale")
     usage: str = 'task.score("a text")'
     heads: tuple[str, ...] = ("regressor",)
@@ -68,7 +70,7 @@ class TextRegressor(LongTextTask):
         pairs: str = "together",
         long: str = "truncate",
         pool: str = "mean",
-        max_windows: int = 8,
+        max_windows: int = MAX_WINDOWS,
         other_columns: OtherColumns | None = None,
         freeze: bool = False,
         name: str | None = None,
@@ -104,16 +106,11 @@ class TextRegressor(LongTextTask):
 
         # === Config ===
         self.pairs = pairs
-        self._set_long(long, pool, max_windows, other_columns)
+        self._keep_settings(long, pool, max_windows, other_columns)
         if pairs == "cosine":
             self.heads = ()
 
     # === Files and the command line ===
-
-    @classmethod
-    def read_rows(cls, path: str | os.PathLike, reading: Reading, *, labels: bool = True) -> Rows:
-        reading.check_format(cls.command, cls.formats)
-        return scored_rows(path, reading, labels=labels)
 
     @classmethod
     def check_run(cls, rows: Rows | RowStream, settings: Any) -> None:
@@ -125,10 +122,6 @@ class TextRegressor(LongTextTask):
 
     def as_json(self, answer: Any) -> dict[str, Any]:
         return {"score": float(answer)}
-
-    @property
-    def best_score(self) -> str:
-        return "spearman"
 
     def report(self, y: Any, answers: list[float]) -> dict[str, float]:
         return number_scores(self.target_ids(y), answers)

@@ -9,7 +9,7 @@ import keras
 from keras import ops
 
 from keras_bert.checks import count_of
-from keras_bert.compat import epochs_that_end_early
+from keras_bert.compat import epochs_that_end_early, inner_optimizer
 from keras_bert.tasks.columns.packed_inputs import is_packed, steps_of
 from keras_bert.tasks.columns.tables import is_table
 from keras_bert.tasks.columns.text_columns import part_of, rows_of, split_columns
@@ -64,7 +64,7 @@ class TextTrainer(Student):
             if isinstance(weights, dict):  # JSON makes texts of ids
                 weights = {name if name in self.labels else int(name): weight for name, weight in weights.items()}
             self.recipe = FinetuneRecipe(**recipe | {"class_weight": weights})
-        elif _inner(self.optimizer).name == "paper_finetuning":  # how files of earlier versions say it
+        elif inner_optimizer(self.optimizer).name == "paper_finetuning":  # how files of earlier versions say it
             self.recipe = FinetuneRecipe()
         if self.built:
             self.optimizer.build(self.trainable_variables)
@@ -345,11 +345,6 @@ class TextTrainer(Student):
             examples = self.examples(x, y, sample_weight, class_weight)
         examples.warn_of_cuts("held-out rows" if held_out else "training rows")
         return examples
-
-
-def _inner(optimizer: Any) -> Any:
-    """The optimizer inside the one that scales the loss, if there is one."""
-    return getattr(optimizer, "inner_optimizer", optimizer)
 
 
 def _weighted(values: Any, weight: Any) -> Measure:

@@ -1,6 +1,5 @@
 """TokenTagger: entities in a text, or a tag for each of its words."""
 
-import os
 from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import asdict, replace
@@ -10,7 +9,7 @@ import keras
 import numpy as np
 
 from keras_bert.bert import Bert
-from keras_bert.checks import check_choice
+from keras_bert.checks import check_choice, check_flag
 from keras_bert.layers.norm import Dropout
 from keras_bert.tasks.columns.text_columns import rows_of
 from keras_bert.tasks.columns.value_columns import weight_column
@@ -27,10 +26,10 @@ from keras_bert.tasks.readers import Reading, Rows, tab_columns
 from keras_bert.tasks.readers.conll import tagged_rows
 from keras_bert.tasks.reports.findings import Findings
 from keras_bert.tasks.reports.span_findings import entity_findings
+from keras_bert.tasks.rows.class_weight import class_weights
 from keras_bert.tasks.rows.labelled_rows import LabelledRows, packer_of
 from keras_bert.tasks.rows.labels import (
     check_labels,
-    class_weights,
     label_ids,
     row_labels,
     sorted_labels,
@@ -83,6 +82,7 @@ class TokenTagger(Task):
     """
 
     command: str = "tag"
+    reader = staticmethod(tagged_rows)
     run_fields: tuple[str, ...] = ("class_weight", "label_smoothing")
     long: str = "windows"
     formats: tuple[str, ...] = ("conll", "conllu", "klue-ner")
@@ -99,6 +99,7 @@ class TokenTagger(Task):
         check_bert(bert)
         labels = check_labels(labels)
         check_choice("unit", unit, UNITS)
+        check_flag("whole_words", whole_words)
 
         # === Layers ===
         dropout = Dropout(bert.config.hidden_dropout_prob, dtype=bert.dtype_policy, name="tagger_dropout")
@@ -118,11 +119,6 @@ class TokenTagger(Task):
         return {"labels": stored_labels(head, "tagger")}
 
     # === Files and the command line ===
-
-    @classmethod
-    def read_rows(cls, path: str | os.PathLike, reading: Reading, *, labels: bool = True) -> Rows:
-        reading.check_format(cls.command, cls.formats)
-        return tagged_rows(path, reading, labels=labels)
 
     @classmethod
     def labels_of(cls, rows: Rows) -> Iterator[tuple[int, str]]:

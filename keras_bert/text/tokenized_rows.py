@@ -41,6 +41,8 @@ class TokenizedRows:
     packer: Packer
     rows_per_example: int = 1
 
+    advice = ""  # for the log, if rows are too long
+
     def __len__(self) -> int:
         return len(self.lengths)
 
@@ -74,15 +76,17 @@ class TokenizedRows:
         """How many rows lose pieces."""
         return int((self._uncut > self.packer.max_length).sum())
 
-    def warn_of_cuts(self, rows: str = "rows", limit: str = "the preprocessor's seq_length", advice: str = "") -> None:
+    def warn_of_cuts(self, rows: str = "rows", limit: str = "the preprocessor's seq_length") -> None:
         """Log how many rows lose pieces.
 
-        rows: what to call them. limit: the name of the setting that decides. advice: what to do.
+        rows: what to call them. limit: the name of the setting that decides.
         """
         if cut := self.cut:
+            if self.rows_per_example > 1:
+                rows = rows.replace("rows", "texts")
             total = len(self._uncut)
             are_cut = "The row is" if total == 1 else f"{cut} of {total} {rows} {'is' if cut == 1 else 'are'}"
-            said = f"%s cut to %d pieces; %s is the limit. {advice}".rstrip()
+            said = f"%s cut to %d pieces; %s is the limit. {self.advice}".rstrip()
             logger.warning(said, are_cut, self.packer.max_length, limit)
 
     def by_length(self, size: int | None = None, *, tokens: int | None = None) -> list[np.ndarray]:

@@ -54,8 +54,6 @@ def _release(row: dict[str, Any]) -> Release:
     return Release(**same, aliases=tuple(row["aliases"]), rules=TextRules(lowercase=not row["cased"]), config=config)
 
 
-# A file of its own, so that `keras-bert models` can list the models without importing the package.
-#
 # Google's files are those of github.com/google-research/bert; the 24 miniatures are those of "Well-Read Students
 # Learn Better" (Turc et al. 2019). The miniature with 12 layers and 768 units has the file name of the first BERT-Base,
 # which owns that name here. The Korean models and "minilm" are not among Google's files; their GELU is the one that

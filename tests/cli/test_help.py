@@ -17,6 +17,7 @@ import keras_bert
 import keras_bert_cli as cli
 from keras_bert_cli.contents import CONTENTS
 from keras_bert_cli.finetune_tasks import TASKS
+from keras_bert_cli.first_look import _function
 
 ROOT = Path(__file__).parents[2]
 COMMANDS = [name for names in CONTENTS.values() for name in names]
@@ -126,6 +127,7 @@ def test_the_tasks_of_finetune(commands):
     everywhere = {param.name for param in commands["finetune"].commands["answer"].params} - {"format"}
     for name, task in tasks.items():
         own = {*task.run_fields, *(["cosine"] if name == "regress" else [])}
+        assert _function(TASKS[name].read) is task.reader
         assert TASKS[name].formats == task.formats
         assert TASKS[name].batch_size == task.default_batch_size
         assert TASKS[name].seq_length == task.default_seq_length

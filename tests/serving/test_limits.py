@@ -15,7 +15,7 @@ import tensorflow as tf
 
 from keras_bert.serving.batcher import Batcher, BatchThreads, Overloaded
 from keras_bert.serving.predict_requests import BadRequest, ModelRequest, read_request
-from keras_bert.serving.served_version import ServedVersion
+from keras_bert.serving.served_version import ServedVersion, find_models
 from keras_bert.serving.work_limit import MAX_PIECES, MAX_VALUES, TooMuchWork, most_pieces, refusal
 from tests.parity import unicode_strings
 from tests.serving.exported import NAME
@@ -126,11 +126,9 @@ def test_features_for_every_row(kit):
     assert read_examples(json.dumps(body).encode(), signatures, 256).texts == [[b"w1"]] * 256
 
 
-def test_texts_that_wait_to_be_counted_have_a_limit(kit, monkeypatch):
-    from keras_bert.serving import served_version
-
-    monkeypatch.setattr(served_version, "MAX_WAITING_BYTES", 1000)
-    version = served_version.find_models(kit)[NAME][1]
+def test_texts_that_wait_to_be_counted_have_a_limit(kit):
+    version = find_models(kit)[NAME][1]
+    version.threads = BatchThreads(max_bytes=1000)
     request = ModelRequest("serving_default", {"text": np.array([b"w1 " * 200], object)}, True, [[b"w1 " * 200]])
 
     async def main():

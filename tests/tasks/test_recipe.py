@@ -6,7 +6,7 @@ import pytest
 
 from keras_bert import AdamW, FinetuneRecipe
 from keras_bert.tasks.losses.label_losses import SmoothedCrossentropy, WeighedBinaryCrossentropy
-from keras_bert.tasks.rows.labels import class_weights, label_weights
+from keras_bert.tasks.rows.class_weight import class_weights, label_weights
 from keras_bert.training.optimizer import WarmupLinearDecay
 from tests.tasks.small import NO_DROPOUT, TEXTS, columns, small_bert, small_task
 

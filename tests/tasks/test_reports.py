@@ -215,6 +215,8 @@ def test_a_task_whose_examples_are_not_its_rows(tmp_path):
 class Known:
     """A task whose scores are known."""
 
+    other_names = ()
+
     def __init__(self, texts, true, scores):
         self.columns, self.true, self.scores = {"text": texts}, true, scores
 
@@ -324,6 +326,8 @@ def test_the_command(tmp_path, write):
     assert (found["row"], found["training_row"], found["equal"]) == (3, 2, True)  # lines of the files
     assert {row["row"] for row in report["worst"]["rows"]} <= {2, 3, 4, 5}  # lines of the file
     assert "Report of a TextClassifier" in page
+    task = keras.models.load_model(tmp_path / "film.keras")
+    assert task.write_report(tmp_path / "python", str(test), train=str(train))["duplicates"] == report["duplicates"]
 
     for words, said in (
         (["--train", train], "--train is for the page of --report"),

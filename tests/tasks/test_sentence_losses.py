@@ -79,5 +79,9 @@ def test_weights_and_config():
     for loss in (MultipleNegativesRanking(0.1, symmetric=True), CoSENT(0.2), BatchHardTriplet(1.0), CosineMSE()):
         again = keras.losses.deserialize(keras.losses.serialize(loss))
         assert again.get_config() == loss.get_config()
-    with pytest.raises(ValueError, match="temperature=0"):
-        MultipleNegativesRanking(0)
+    for loss in (MultipleNegativesRanking, CoSENT):
+        for temperature in (0, -1.0, float("nan"), "low"):
+            with pytest.raises(ValueError, match="`temperature` must be above 0 and finite"):
+                loss(temperature)
+    with pytest.raises(ValueError, match="`symmetric` must be True or False"):
+        MultipleNegativesRanking(symmetric="no")

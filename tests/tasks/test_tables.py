@@ -199,7 +199,7 @@ def test_a_bad_delimiter(delimiter):
     with pytest.raises(ValueError, match="`delimiter` must be one character"):
         Reading(delimiter=delimiter)
     with pytest.raises(ValueError, match="`delimiter` must be one character"):
-        read_labels("none.csv", delimiter=delimiter or ";;")
+        read_labels("none.csv", delimiter=delimiter)
 
 
 # === Bad rows are dropped if that is asked for ===

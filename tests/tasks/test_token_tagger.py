@@ -164,6 +164,8 @@ def test_bad_examples():
         task.tag_words(["Anna"])
     with pytest.raises(ValueError, match="`unit` must be one of word, piece"):
         TokenTagger(small_bert(), labels=LABELS, unit="letter")
+    with pytest.raises(ValueError, match="`whole_words` must be True or False"):
+        TokenTagger(small_bert(), labels=LABELS, whole_words="no")
 
 
 @pytest.mark.parametrize(

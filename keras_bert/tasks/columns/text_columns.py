@@ -88,13 +88,12 @@ def is_missing(value: Any) -> bool:
     )
 
 
-def check_lengths(**columns: Any) -> int:
-    """The number of rows, which must be the same in all columns that are not None."""
+def check_lengths(**columns: Any) -> None:
+    """Refuse columns, of those that are not None, with different numbers of rows."""
     lengths = {name: len(rows) for name, rows in columns.items() if rows is not None}
     if len(set(lengths.values())) > 1:
         listed = ", ".join(f"`{name}` of length {length}" for name, length in lengths.items())
         raise ValueError(f"The columns differ in length. Pass a value for each row in each column. Received: {listed}")
-    return next(iter(lengths.values()))
 
 
 def check_scored(true: Any, predicted: Any) -> None:

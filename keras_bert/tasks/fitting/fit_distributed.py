@@ -8,7 +8,7 @@ from typing import Any
 import keras
 import tensorflow as tf
 
-from keras_bert.compat import compiled_metrics
+from keras_bert.compat import compiled_metrics, inner_optimizer
 from keras_bert.tasks.rows.labelled_rows import LabelledRows
 from keras_bert.training.orbit_engine import Trainer, distribute
 from keras_bert.training.strategy import check_batch_size
@@ -103,7 +103,7 @@ def _warn_of_metrics(task: Any) -> None:
 
 def _clip_norm(task: Any) -> float:
     """The compiled global_clipnorm, for the sum of the replicas' gradients; without one, a norm beyond any."""
-    optimizer = getattr(task.optimizer, "inner_optimizer", task.optimizer)  # inside loss scaling
+    optimizer = inner_optimizer(task.optimizer)
     if optimizer.clipnorm or optimizer.clipvalue:
         raise ValueError(
             "This optimizer clips each gradient separately, but several devices need clipping by the global norm. "

@@ -17,7 +17,7 @@ LEAST_OF_LABEL = 5  # rows with a label, and rows without it, below which it get
 MOST = 20.0  # the temperature is between this and its inverse
 
 
-def calibration_error(right: Any, confidence: Any, bins: int = BINS) -> float:
+def calibration_error(right: Any, confidence: Any) -> float:
     """The expected calibration error: the mean over bins of equal width of |accuracy - confidence|, weighted by rows.
 
     right: whether each answer is right. confidence: its probability. (Guo et al. 2017, "On Calibration of Modern Neural
@@ -27,18 +27,18 @@ def calibration_error(right: Any, confidence: Any, bins: int = BINS) -> float:
     0.0
     """
     confidence = np.asarray(confidence, "float64")
-    gaps = np.bincount(_bin(confidence, bins), np.asarray(right, "float64") - confidence, minlength=bins)
+    gaps = np.bincount(_bin(confidence), np.asarray(right, "float64") - confidence, minlength=BINS)
     return float(np.abs(gaps).sum() / len(confidence))  # gaps are times the rows of their bin
 
 
-def calibration_bins(right: Any, confidence: Any, bins: int = BINS) -> list[dict[str, float]]:
+def calibration_bins(right: Any, confidence: Any) -> list[dict[str, float]]:
     """The bins of `calibration_error` that have rows: their mean confidence, their accuracy and their rows.
 
     >>> calibration_bins([True, False, True, True], [0.75, 0.75, 0.75, 0.75])
     [{'confidence': 0.75, 'accuracy': 0.75, 'rows': 4}]
     """
     confidence = np.asarray(confidence, "float64")
-    number = _bin(confidence, bins)
+    number = _bin(confidence)
     rows, sure, hits = (np.bincount(number, values) for values in (np.ones(len(number)), confidence, right))
     return [
         {"confidence": float(sure[bin] / rows[bin]), "accuracy": float(hits[bin] / rows[bin]), "rows": int(rows[bin])}
@@ -46,9 +46,9 @@ def calibration_bins(right: Any, confidence: Any, bins: int = BINS) -> list[dict
     ]
 
 
-def _bin(confidence: np.ndarray, bins: int) -> np.ndarray:
+def _bin(confidence: np.ndarray) -> np.ndarray:
     """The bin of each probability, which includes its upper edge."""
-    return np.clip(np.ceil(confidence * bins).astype(int) - 1, 0, bins - 1)
+    return np.clip(np.ceil(confidence * BINS).astype(int) - 1, 0, BINS - 1)
 
 
 def best_temperature(logits: Any, labels: Any) -> float | None:

@@ -58,7 +58,14 @@ def is_quoted(lines: Iterable[str], delimiter: str) -> bool | None:
     words: list[bool] = []  # whether the header, and then the rows, have cells without quotes that are no numbers
     # Whether quotes join cells or lines; whether they change a cell at all; whether one in a cell is doubled.
     joins = changes = doubled = any_quotes = False
-    for number, text in enumerate(_with_closed_quotes(lines, widths, delimiter)):
+
+    def counted() -> Iterator[str]:
+        for line in lines:
+            if line:
+                widths.add(line.count(delimiter))
+            yield line
+
+    for number, text in enumerate(_with_closed_quotes(counted())):
         cells, rest = (quoted.findall(text), quoted.sub("", text)) if '"' in text else ([], text)
         if '"' in rest:
             return False
@@ -74,16 +81,11 @@ def is_quoted(lines: Iterable[str], delimiter: str) -> bool | None:
     return any_quotes and (changes or not words[-1])
 
 
-def _with_closed_quotes(lines: Iterable[str], widths: set[int], delimiter: str) -> Iterator[str]:
-    """The lines, joined where a quote is open. It adds the number of delimiters of each that is not empty to widths.
-
-    A quote that is never closed is the end, and remains in the text.
-    """
+def _with_closed_quotes(lines: Iterable[str]) -> Iterator[str]:
+    """The lines, joined where a quote is open. A quote that is never closed is the end, and remains in the text."""
     parts: list[str] = []
     size, is_open = 0, False
     for line in lines:
-        if line:
-            widths.add(line.count(delimiter))
         parts.append(line)
         size += len(line)
         is_open ^= line.count('"') % 2 == 1
@@ -102,7 +104,7 @@ def other_delimiter(lines: Iterable[str], delimiter: str) -> str:
     >>> other_delimiter(["text;label", "so, so;1"], ","), other_delimiter(["text;label,1", "so;so,1"], ",")
     (';', '')
     """
-    rows = list(islice((text for text in _with_closed_quotes(lines, set(), delimiter) if text.strip()), 21))
+    rows = list(islice((text for text in _with_closed_quotes(lines) if text.strip()), 21))
     whole = rows[:-1] if len(rows) > 1 and rows[-1].count('"') % 2 else rows[:20]  # the last may be cut off
     plain = [_QUOTED.sub("", row) for row in whole]
 

@@ -24,7 +24,7 @@ class Reading:
 
     format: str | None = None  # one of the task's `formats`; None: decided by the suffix
     text: tuple[Column, ...] = ("text",)  # one column, or two for pairs; for choose, the column of the prompt
-    label: Column = "label"  # of the label, the score or the number of the right choice
+    label: Column | None = "label"  # of the label, the score or the number of the right choice; None: there is none
     number: tuple[Column, ...] = ()  # numbers that the model reads beside the text
     category: tuple[Column, ...] = ()  # the same for categories
     choices: tuple[Column, ...] = ()
@@ -111,7 +111,7 @@ class Reading:
     @property
     def columns(self) -> tuple[Column, ...]:
         """All columns that are named."""
-        return (*self.text, *self.choices, *self.others, self.label)
+        return (*self.text, *self.choices, *self.others, *(() if self.label is None else (self.label,)))
 
     @property
     def has_header(self) -> bool:
@@ -132,10 +132,6 @@ class Reading:
     def format_of(self, path: str | os.PathLike) -> str | None:
         """The format of a file; None if its name does not tell."""
         return self.format or SUFFIXES.get(Path(path).suffix.lower())
-
-    def has_labelled_lines(self, path: str | os.PathLike) -> bool:
-        """Whether a file holds lines of a label, a space and a text."""
-        return self.format_of(path) == "label-text" and not self.lines
 
     @property
     def table_options(self) -> dict[str, Any]:

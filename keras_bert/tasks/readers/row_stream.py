@@ -195,8 +195,7 @@ class _Found:
 
     def sample(self) -> Rows:
         """The rows that were kept."""
-        columns = [part.x if isinstance(part.x, tuple) else (part.x,) for part in self._sample]
-        x = tuple([one for (one,) in column] for column in zip(*columns, strict=True))
+        x = tuple([one for (one,) in column] for column in zip(*(part.columns for part in self._sample), strict=True))
         first = self._sample[0]
         y, ids = [one for part in self._sample for one in part.y], [part.ids[0] for part in self._sample]
         return Rows(x if isinstance(first.x, tuple) else x[0], y, first.path, ids)

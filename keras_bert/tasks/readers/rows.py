@@ -30,6 +30,11 @@ class Rows:
         return len(self.ids)
 
     @property
+    def columns(self) -> tuple[Any, ...]:
+        """The columns of `x`, also if there is only one."""
+        return self.x if isinstance(self.x, tuple) else (self.x,)
+
+    @property
     def sample(self) -> "Rows":
         """Rows that have every target."""
         return self
@@ -43,13 +48,11 @@ class Rows:
         """Some of the rows: `rows[:100]`."""
         if not isinstance(part, slice):
             raise TypeError(f"Rows cannot be indexed by a number. Use a slice, such as rows[5:6]. Received: {part!r}")
-        x = tuple(column[part] for column in self.x) if isinstance(self.x, tuple) else self.x[part]
-        return Rows(x, self.y[part], self.path, self.ids[part])
+        return self.take(range(len(self))[part])
 
     def take(self, numbers: Any) -> "Rows":
         """The rows with these numbers."""
-        columns = self.x if isinstance(self.x, tuple) else (self.x,)
-        taken = tuple([column[number] for number in numbers] for column in columns)
+        taken = tuple([column[number] for number in numbers] for column in self.columns)
         y, ids = ([values[number] for number in numbers] if values else [] for values in (self.y, self.ids))
         return Rows(taken if isinstance(self.x, tuple) else taken[0], y, self.path, ids)
 

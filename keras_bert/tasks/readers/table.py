@@ -137,7 +137,7 @@ class TableParser:
     ) -> None:
         if format is None:
             format = SUFFIXES.get(Path(path).suffix.lower())
-            if delimiter and format not in DELIMITERS:
+            if delimiter is not None and format not in DELIMITERS:
                 format = "csv"
         if format is None or format not in (*SUFFIXES.values(), LINES):
             advice = _ADVICE.get(Path(path).suffix.lower(), "")
@@ -147,7 +147,7 @@ class TableParser:
             )
         self.path = path
         self.format = format
-        self.delimiter = checked_delimiter(delimiter) if delimiter else DELIMITERS.get(format, "")
+        self.delimiter = DELIMITERS.get(format, "") if delimiter is None else checked_delimiter(delimiter)
         self.finds_delimiter = header and delimiter is None
         self.bad = bad or BadRows(path)
         self.longest = longest

@@ -48,9 +48,9 @@ class Explained:
     name: str = "this answer"
 
 
-def weighted(example: int, weights: Any, name: str = "this answer") -> Explained:
+def weighted(example: int, weights: Any) -> Explained:
     """The sum of the logits of an example, weighted."""
-    return Explained(example, lambda logits: ops.sum(logits * ops.convert_to_tensor(weights, "float32")), name)
+    return Explained(example, lambda logits: ops.sum(logits * ops.convert_to_tensor(weights, "float32")))
 
 
 def compared(

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 from keras import ops
 
-from keras_bert.nearest import unit
+from keras_bert.nearest import cosines_of_pairs, unit
 from keras_bert.tasks.columns.text_columns import rows_of
 from keras_bert.tasks.metrics.retrieval import nearest_others, positive_ranks
 from keras_bert.tasks.reports.findings import Explained, Findings, Shown, texts_of, weighted
@@ -32,7 +32,7 @@ def number_findings(columns: dict[str, list[str]], true: np.ndarray, answered: n
 
 def cosine_findings(columns: dict[str, list[str]], scores: np.ndarray, vectors: np.ndarray) -> Findings:
     """Pairs with scores [n], and their vectors [n, 2, H]: first those whose places among all pairs differ most."""
-    cosines = (unit(vectors[:, 0]) * unit(vectors[:, 1])).sum(-1)  # [n]
+    cosines = cosines_of_pairs(vectors)  # [n]
     gaps = abs(_places(scores) - _places(cosines))
 
     def show(row: int) -> Shown:

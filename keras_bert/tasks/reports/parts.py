@@ -10,15 +10,15 @@ from keras_bert.tasks.metrics.calibration import calibration_bins, calibration_e
 MOST_POINTS = 2_000
 
 
-def table(title: str, header: Sequence[str], rows: Sequence[Sequence[Any]], note: str = "") -> dict[str, Any]:
+def table(title: str, header: Sequence[str], rows: Sequence[Sequence[Any]]) -> dict[str, Any]:
     """Rows of names and numbers. The first cell of a row is its name."""
-    return {"kind": "table", "title": title, "note": note, "header": [*header], "rows": [[*row] for row in rows]}
+    return {"kind": "table", "title": title, "note": "", "header": [*header], "rows": [[*row] for row in rows]}
 
 
-def matrix(title: str, true: Sequence[str], answered: Sequence[str], counts: np.ndarray, note: str = "") -> dict:
-    """How often each answer [C] was given where each was right [R]: counts [R, C]."""
-    names = {"true": [*true], "answered": [*answered]}
-    return {"kind": "matrix", "title": title, "note": note, **names, "counts": counts.tolist()}
+def matrix(title: str, names: Sequence[str], counts: np.ndarray, note: str) -> dict[str, Any]:
+    """How often each name [C] was answered where each was right: counts [C, C]."""
+    both = {"true": [*names], "answered": [*names]}
+    return {"kind": "matrix", "title": title, "note": note, **both, "counts": counts.tolist()}
 
 
 def confusion(true: np.ndarray, answered: np.ndarray, labels: Sequence[str]) -> dict[str, Any]:
@@ -32,7 +32,7 @@ def confusion(true: np.ndarray, answered: np.ndarray, labels: Sequence[str]) -> 
     note = ""
     if len(present := np.unique(true)) == 1:
         note = f"All rows have the label {labels[present[0]]!r}, so mistakes on other labels cannot be seen here."
-    return matrix("Confusion matrix", labels, labels, counts, note)
+    return matrix("Confusion matrix", labels, counts, note)
 
 
 def calibration(right: Any, confidence: Any, of: str = "answers") -> dict[str, Any]:

@@ -59,7 +59,7 @@ def entity_findings(task: Any, y: Sequence[Any], examples: LabelledRows, logits:
         f"{NONE} means that an entity has no match."
     )
     parts = {
-        "confusion": matrix("Confusion of types", names, names, table_of, note),
+        "confusion": matrix("Confusion of types", names, table_of, note),
         "kinds": table("Kinds of mistakes", ["entities", "number"], [[kind, kinds[kind]] for kind in KINDS]),
     }
     worst = "Rows with the most mistakes"

@@ -12,7 +12,6 @@ import numpy as np
 from keras_bert.pictures.report_page import report_page
 from keras_bert.progress import ProgressLog
 from keras_bert.storage import new_folder, write_text
-from keras_bert.tasks.columns.other_columns import names_of
 from keras_bert.tasks.metrics.by_label import one_sided
 from keras_bert.tasks.reports.findings import Findings, text_columns
 from keras_bert.tasks.reports.integrated_gradients import integrated_gradients
@@ -83,8 +82,7 @@ def write_report(
 
 def _texts(task: Any, findings: Findings) -> dict[str, list[str]]:
     """The columns of texts, without numbers and categories beside them: these are equal in rows that are not."""
-    others = () if getattr(task, "other_columns", None) is None else names_of(task.other_columns)
-    return {name: column for name, column in findings.columns.items() if name not in others}
+    return {name: column for name, column in findings.columns.items() if name not in task.other_names}
 
 
 def _lengths(findings: Findings, texts: list[list[str]]) -> dict[str, Any]:

@@ -28,7 +28,7 @@ class LabelledRows(TokenizedRows):
 
     targets, weights: dense [n, ...], or ragged [R, (pieces)] where each piece has its own.
     decoding: what the task's `decode` needs beside the logits, such as the texts and the places of their pieces.
-    advice: for the log, if rows are too long. others: further inputs of the model by name, each [n, ...].
+    others: further inputs of the model by name, each [n, ...].
     """
 
     targets: Any = None
@@ -41,11 +41,6 @@ class LabelledRows(TokenizedRows):
     def sample(self) -> "LabelledRows":
         """Rows that have every target; those of a stream are fewer."""
         return self
-
-    def warn_of_cuts(self, rows: str = "rows", limit: str = "the preprocessor's seq_length", advice: str = "") -> None:
-        if self.rows_per_example > 1:
-            rows = rows.replace("rows", "texts")
-        super().warn_of_cuts(rows, limit, advice or self.advice)
 
     def batch(self, index: Any, width: int | str = "longest") -> tuple[Any, Any, Any]:
         """The examples with these indices, int32 [B], as Keras trains on them: inputs, targets and weights.

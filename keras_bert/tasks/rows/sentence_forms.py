@@ -14,7 +14,7 @@ from keras_bert.tasks.readers.sentences import check_negatives
 FORMS = {"ranking": "pairs", "cosine": "scores", "cosent": "scores", "triplet": "labels"}  # of each loss
 OF_LOSSES = {"temperature": ("ranking", "cosent"), "symmetric": ("ranking",)}  # the losses that have an option
 BY_FORM = {"pairs": "ranking", "scores": "cosine", "labels": "triplet"}  # the default loss of each form
-SCORES = {  # of held-out rows of each form
+SCORES = {  # of held-out rows of each form; by the first one, an epoch is best
     "pairs": ("mrr", "recall@1", "recall@5", "recall@10"),
     "scores": ("spearman", "pearson"),
     "labels": ("neighbour_accuracy",),
@@ -69,7 +69,7 @@ def check_sentence_run(settings: Any, train: Rows, valid: Rows | None) -> None:
 
 def check_cached(rows: Rows, cache_batch: int | None, batch_size: int) -> None:
     """Refuse to compute as many texts at a time as a batch of these training rows has."""
-    columns = len(rows.x) if isinstance(rows.x, tuple) else 1 if rows.y else 2  # only texts are pairs of themselves
+    columns = len(rows.columns) if rows.y else max(2, len(rows.columns))  # only texts are pairs of themselves
     if cache_batch is not None and cache_batch >= columns * batch_size:
         raise ValueError(
             "`cache_batch` (--cache-batch) is how many texts are computed at a time, but a batch has only "
@@ -113,4 +113,4 @@ def check_ranked(
 
 
 def _form_of_rows(rows: Rows) -> str:
-    return form_of(list(rows.x) if isinstance(rows.x, tuple) else [rows.x], rows.y)
+    return form_of(list(rows.columns), rows.y)

@@ -28,8 +28,8 @@ class SentenceRows(LabelledRows):
         """Whether the second text of each row is the first one again."""
         return len(self.decoding) == 2 and self.decoding[0] is self.decoding[1]
 
-    def warn_of_cuts(self, rows: str = "rows", limit: str = "the preprocessor's seq_length", advice: str = "") -> None:
-        super().warn_of_cuts("texts, each counted twice," if self.is_own_match else rows, limit, advice)
+    def warn_of_cuts(self, rows: str = "rows", limit: str = "the preprocessor's seq_length") -> None:
+        super().warn_of_cuts("texts, each counted twice," if self.is_own_match else rows, limit)
 
     def text_inputs(self, index: Any, width: int | str) -> dict[str, Any]:
         x = self.pack(index, width)

@@ -48,7 +48,7 @@ class WindowedRows(LabelledRows):
         """Of how many texts a batch has only some of the windows."""
         return int((self.counts > self.max_windows).sum()) if self.max_windows else 0
 
-    def warn_of_cuts(self, rows: str = "rows", limit: str = "max_windows", advice: str = "") -> None:
+    def warn_of_cuts(self, rows: str = "rows", limit: str = "max_windows") -> None:
         if cut := self.cut:
             logger.warning(
                 "%d of %d %s have more than %d windows. Training reads %d windows of each, spread evenly; %s is the "

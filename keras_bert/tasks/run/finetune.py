@@ -82,9 +82,7 @@ def finetune(settings: FinetuneSettings, output: Path, *, floors: Sequence[float
         train, valid = read_files(settings)
         with _locked(folder, settings):
             metrics = _run(settings, folder, train, valid, callbacks, floors)
-    if output.exists():
-        output.rmdir()  # it is empty, see check_new_folder
-    folder.rename(output)
+    folder.rename(output)  # which replaces an empty folder, see check_new_folder
     return metrics
 
 

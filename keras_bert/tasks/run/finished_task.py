@@ -89,7 +89,7 @@ class FinishedTask:
         if self.record is None or (file := training_file(self.record)) is None:
             return None
         training = self.task.read_training_rows(file, FinetuneSettings.from_json(self.record).reading)
-        widths = {len(one.x) if isinstance(one.x, tuple) else 1 for one in (training, rows)}
+        widths = {len(one.columns) for one in (training, rows)}
         if len(widths) > 1:  # an embedder may learn from other rows than those that it is scored on
             return None
         logger.info("The page also shows which rows are in %s, from which the model learned.", file)

@@ -133,7 +133,8 @@ def _settings(settings: FinetuneSettings) -> list[tuple[str, str]]:
         values["freeze"] = "the whole encoder" if settings.freeze < 0 else f"embeddings and {settings.freeze} blocks"
     unused = {field.name for field in dataclasses.fields(Reading)} - set(settings.task.reading_fields)
     unused |= set(OPTIONS) - set(settings.recipe.options())
-    if settings.labelled_lines:  # which have no columns to name
+    labelled_lines = settings.reading.format_of(settings.train) == "label-text" and not settings.reading.lines
+    if labelled_lines and "label-text" in settings.task.formats:  # which have no columns to name
         unused |= {"text", "label", "header"}
     unused |= {"save_every"} if settings.steps is None else {"save_every", "epochs"}
     left_out = {"kind", "train", "valid", "reading", *unused, *(() if settings.size is None else ("model",))}

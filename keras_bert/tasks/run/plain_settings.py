@@ -18,7 +18,8 @@ from keras_bert.tasks.metrics.calibration import check_calibration
 from keras_bert.tasks.metrics.classification import label_score_names, positive_label
 from keras_bert.tasks.readers.reading import Reading
 from keras_bert.tasks.readers.rows import Rows
-from keras_bert.tasks.rows.labels import check_weighted, sorted_labels, with_outside
+from keras_bert.tasks.rows.class_weight import check_weighted
+from keras_bert.tasks.rows.labels import sorted_labels, with_outside
 from keras_bert.tasks.rows.sentence_forms import FORMS, OF_LOSSES
 from keras_bert.tasks.run.known_task import known_labels
 from keras_bert.tasks.run.run_folder import check_same

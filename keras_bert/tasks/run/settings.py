@@ -18,7 +18,6 @@ class FinetuneSettings(PlainSettings):
                     f"`{name}` was given, but the task {self.kind!r} does not have it. Leave it out. Received: "
                     f"{name}={getattr(self, name)!r}"
                 )
-        self.task.check_settings(self)
 
     @property
     def task(self) -> type[Task]:
@@ -34,8 +33,3 @@ class FinetuneSettings(PlainSettings):
     def length(self) -> int:
         """The most pieces in a row."""
         return self.seq_length or self.task.default_seq_length
-
-    @property
-    def labelled_lines(self) -> bool:
-        """Whether a .txt file holds lines of a label, a space and a text, as the training file does."""
-        return "label-text" in self.task.formats and self.reading.has_labelled_lines(self.train)
