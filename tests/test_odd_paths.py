@@ -14,6 +14,7 @@ from keras_bert.pretraining.examples.record_files import find_records
 from keras_bert.serving.served_version import find_models
 from keras_bert.storage import literal_path, matching
 from keras_bert.training.checkpoint_folder import latest_checkpoint
+from keras_bert.training.loop_options import LoopOptions
 from keras_bert.training.metrics_log import read_metrics
 from keras_bert.training.tensorflow_checkpoints import TensorFlowCheckpoints
 from keras_bert.training.train import train
@@ -43,14 +44,14 @@ def step(directory, steps):
     """A pretraining run up to this step, of whose checkpoints the last one stays."""
     model = small_pretrainer(0.1)
     one = keras_bert.strategy("one")
-    options = {"strategy": one, "batch_size": BATCH, "checkpoint_every": 2, "keep": 1}
+    options = {"strategy": one, "batch_size": BATCH, "loop": LoopOptions(checkpoint_every=2, keep=1)}
     train(model, keras_bert.AdamW(1e-2), batches, steps=steps, directory=str(directory), **options)
     return model
 
 
 def checkpoints(directory):
     one = keras_bert.strategy("one")
-    return TensorFlowCheckpoints(str(directory), {"x": [tf.Variable(0.0)]}, strategy=one, keep=1)
+    return TensorFlowCheckpoints(str(directory), {"x": [tf.Variable(0.0)]}, strategy=one, keep=1, keep_every_hours=None)
 
 
 @pytest.mark.long

@@ -35,8 +35,8 @@ class JaxCheckpoints:
         variables: dict[str, list[Any]],
         *,
         strategy: Any,
-        keep: int = 5,
-        keep_every_hours: float | None = None,
+        keep: int,
+        keep_every_hours: float | None,
     ) -> None:
         try:
             import orbax.checkpoint as orbax
@@ -53,7 +53,7 @@ class JaxCheckpoints:
         storage.make_folder(directory)
         options = orbax.CheckpointManagerOptions(
             max_to_keep=keep,
-            keep_time_interval=timedelta(hours=keep_every_hours) if keep_every_hours else None,
+            keep_time_interval=None if keep_every_hours is None else timedelta(hours=keep_every_hours),
             step_prefix="step",
             cleanup_tmp_directories=True,
         )

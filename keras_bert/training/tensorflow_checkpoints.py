@@ -35,8 +35,8 @@ class TensorFlowCheckpoints:
         variables: dict[str, list[Any]],
         *,
         strategy: Any,
-        keep: int = 5,
-        keep_every_hours: float | None = None,
+        keep: int,
+        keep_every_hours: float | None,
     ) -> None:
         self.directory = directory
         self.strategy = strategy

@@ -11,8 +11,8 @@ from typing import Any
 
 import keras
 
-from keras_bert.checks import count_of
 from keras_bert.training.device_peak import device_peak
+from keras_bert.training.loop_options import LoopOptions
 from keras_bert.training.metrics_log import MetricsLog, was_validated
 from keras_bert.training.strategy import check_batch_size, is_chief
 from keras_bert.training.workers import waiting_for_workers
@@ -44,13 +44,9 @@ def train(
     longer_by: float = 0.0,
     accumulate: int = 1,
     clip_norm: float = 1.0,
-    steps_per_loop: int = 10,
+    loop: LoopOptions = LoopOptions(),  # noqa: B008  # it is frozen
     directory: str | None = None,
-    checkpoint_every: int = 1000,
-    keep: int = 5,
-    keep_every_hours: float | None = None,
     validation: Any = None,
-    validate_every: int = 1000,
     seq_length: int | None = None,
     flops_per_token: float | None = None,
     where: Callable[[int], str] = "batch {}".format,
@@ -67,15 +63,11 @@ def train(
     batch_size: of the global batch. The replicas share it, and each splits its rows into `accumulate` parts.
     total_steps: the last step of the run, if this is only a phase of it. longer_by: how many more steps the later
         phases are worth, since their batches or rows are larger, for the time left in the log.
-    steps_per_loop: how many steps run in one graph, without a log line, checkpoint or signal in between.
-    keep: how many of the latest checkpoints are kept. keep_every_hours: of the older ones, one in so many hours is.
     validation: like `batches`, but with an end.
     seq_length: of a row, for the share of padding in the log.
     where: returns the place of a step's data, which is named if the loss is not finite.
     """
-    check_intervals(
-        {"steps_per_loop": steps_per_loop, "checkpoint_every": checkpoint_every, "validate_every": validate_every}
-    )
+    total_steps = total_steps or steps
     check_batch_size(batch_size, strategy, accumulate)
     engine.check_scope([*model.trainable_variables, optimizer.iterations], strategy)
     with strategy.scope():
@@ -86,12 +78,11 @@ def train(
     if directory is not None:
         state = {"step": [step], "model": model.variables, "optimizer": optimizer.variables}
         checkpoints = engine.Checkpoints(
-            f"{directory}/checkpoints", state, strategy=strategy, keep=keep, keep_every_hours=keep_every_hours
+            f"{directory}/checkpoints", state, strategy=strategy, keep=loop.keep, keep_every_hours=loop.keep_every_hours
         )
         checkpoints.restore()
     now = int(step.numpy())
-    if not validation:
-        validate_every = steps
+    validate_every = loop.validate_every if validation else steps
 
     def is_due() -> bool:
         return bool(validation) and (now == steps or now % validate_every == 0)
@@ -101,14 +92,14 @@ def train(
         return
 
     dataset = engine.distribute(batches, strategy, batch_size, start=now)
-    longest = min(steps_per_loop, steps, checkpoint_every, validate_every)
+    longest = min(loop.steps_per_loop, steps, loop.checkpoint_every, validate_every)
     options = {"strategy": strategy, "accumulate": accumulate, "clip_norm": clip_norm, "longest": longest}
     trainer = engine.Trainer(model, optimizer, dataset, step, **options)
     validated = validation and mean_measures(model, validation, strategy=strategy, batch_size=batch_size)
     log = MetricsLog(
         directory if is_chief(strategy) else None,
         start=now,
-        steps=total_steps or steps,
+        steps=total_steps,
         longer_by=longer_by,
         batch_size=batch_size,
         seq_length=seq_length,
@@ -135,7 +126,7 @@ def train(
         if missed:
             validate()
         while now < steps:
-            goal = min(now + steps_per_loop, steps, _next(now, checkpoint_every), _next(now, validate_every))
+            goal = min(now + loop.steps_per_loop, steps, _next(now, loop.checkpoint_every), _next(now, validate_every))
             rate = float(keras.ops.convert_to_numpy(optimizer.learning_rate))
             began = time.perf_counter()
             with waiting_for_workers(strategy):
@@ -149,25 +140,19 @@ def train(
             # Before the checkpoint of this step, so that a resumed run repeats a validation that was interrupted.
             if is_due() and not stop:
                 validate()
-            if checkpoints and (stop or now == steps or now % checkpoint_every == 0):
+            if checkpoints and (stop or now == steps or now % loop.checkpoint_every == 0):
                 log.flush()
                 with waiting_for_workers(strategy):
                     checkpoints.save(now, wait=stop or now == steps)
             if stop:
                 raise stopped()
-        if steps < (total_steps or steps) and has_to_stop():  # the signal came while the last step was validated
+        if steps < total_steps and has_to_stop():  # the signal came while the last step was validated
             raise stopped()
 
 
 def mean_measures(model: Any, batches: Any, *, strategy: Any, batch_size: int) -> Callable[[], dict[str, float]]:
     """A function: the means of a model's measures over all batches; `batches` is as in `train`, but with an end."""
     return engine.Evaluator(model, engine.distribute(batches, strategy, batch_size), strategy=strategy).evaluate
-
-
-def check_intervals(options: dict[str, Any]) -> None:
-    """Raise an error if one of these options of `train` is a number of steps below 1."""
-    for name in ("steps_per_loop", "checkpoint_every", "validate_every"):
-        count_of(name, options.get(name), 1)
 
 
 def _next(step: int, every: int) -> int:

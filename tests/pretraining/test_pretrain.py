@@ -92,10 +92,17 @@ def test_hyperparameters_out_of_range(change, message):
         Recipe(**change)
 
 
-@pytest.mark.parametrize("option", ["steps_per_loop", "checkpoint_every", "validate_every"])
+@pytest.mark.parametrize("option", ["steps_per_loop", "checkpoint_every", "validate_every", "keep"])
 def test_steps_below_one_are_refused_before_the_work(tmp_path, option):
     with pytest.raises(ValueError, match=rf"`{option}` must be at least 1\..* Received: {option}=0"):
         pretrain(tmp_path / "none", tmp_path / "run", **{option: 0})
+
+
+def test_other_options_are_refused_before_the_work(tmp_path):
+    with pytest.raises(ValueError, match=r"`keep_every_hours` must be a finite number of at least 0\. Received: .*-1"):
+        pretrain(tmp_path / "none", tmp_path / "run", keep_every_hours=-1)
+    with pytest.raises(TypeError, match="step_per_loop"):
+        pretrain(tmp_path / "none", tmp_path / "run", step_per_loop=3)
 
 
 @pytest.mark.long

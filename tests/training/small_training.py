@@ -1,5 +1,7 @@
 """A small pretrainer, and batches that are a pure function of the step."""
 
+import dataclasses
+
 import keras
 import numpy as np
 import tensorflow as tf
@@ -7,6 +9,7 @@ import tensorflow as tf
 from keras_bert.bert import Bert
 from keras_bert.config import BertConfig
 from keras_bert.pretraining.pretrainer import Pretrainer
+from keras_bert.training.loop_options import LoopOptions
 
 VOCABULARY, BATCH, LENGTH, MASKED = 50, 16, 6, 3
 
@@ -55,3 +58,10 @@ def batch(step):
 
 def weights(model):
     return np.concatenate([np.ravel(np.asarray(x)) for x in model.trainable_variables])
+
+
+def with_loop(options):
+    """Keyword arguments of `train` in which those of `LoopOptions` are one argument."""
+    names = {field.name for field in dataclasses.fields(LoopOptions)} & set(options)
+    loop = LoopOptions(**{name: options[name] for name in names})
+    return {"loop": loop, **{name: value for name, value in options.items() if name not in names}}

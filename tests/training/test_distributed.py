@@ -13,7 +13,7 @@ from keras_bert.layers.norm import Dropout
 from keras_bert.training.train import train
 from tests.soak import IN_SOAK
 from tests.subprocesses import FORKS, fork, free_port
-from tests.training.small_training import BATCH, batches, small_pretrainer, weights
+from tests.training.small_training import BATCH, batches, small_pretrainer, weights, with_loop
 
 pytestmark = pytest.mark.long
 
@@ -27,7 +27,7 @@ def trained(strategy, steps, dropout=0.0, **options):
     with strategy.scope():
         model = small_pretrainer(dropout)
         optimizer = keras_bert.AdamW(1e-2)
-    train(model, optimizer, batches, strategy=strategy, steps=steps, batch_size=BATCH, **options)
+    train(model, optimizer, batches, strategy=strategy, steps=steps, batch_size=BATCH, **with_loop(options))
     return model
 
 

@@ -14,7 +14,7 @@ import keras_bert
 from keras_bert.training import jax_checkpoints, jax_engine
 from keras_bert.training.metrics_log import read_metrics
 from keras_bert.training.train import mean_measures, train
-from tests.training.small_training import BATCH, batch, batches, small_pretrainer, weights
+from tests.training.small_training import BATCH, batch, batches, small_pretrainer, weights, with_loop
 
 pytestmark = pytest.mark.skipif(keras.backend.backend() != "jax", reason="the engine of JAX")
 
@@ -24,7 +24,7 @@ def run(steps, *, dropout=0.1, dtype="float32", optimizer=None, batches=batches,
     with strategy.scope():
         model = small_pretrainer(dropout, dtype)
         optimizer = optimizer or keras_bert.AdamW(1e-2)
-    train(model, optimizer, batches, strategy=strategy, steps=steps, batch_size=BATCH, **options)
+    train(model, optimizer, batches, strategy=strategy, steps=steps, batch_size=BATCH, **with_loop(options))
     return model
 
 

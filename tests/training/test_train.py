@@ -18,7 +18,7 @@ from keras_bert.training.orbit_engine import Evaluator
 from keras_bert.training.strategy import check_batch_size
 from keras_bert.training.tensorflow_checkpoints import TensorFlowCheckpoints
 from keras_bert.training.train import mean_measures, train
-from tests.training.small_training import BATCH, batch, batches, small_pretrainer, weights
+from tests.training.small_training import BATCH, batch, batches, small_pretrainer, weights, with_loop
 
 
 @pytest.fixture(scope="module")
@@ -30,7 +30,7 @@ def run(strategy, steps, *, dropout=0.1, batches=batches, optimizer=None, **opti
     with strategy.scope():
         model = small_pretrainer(dropout)
         optimizer = optimizer or keras_bert.AdamW(1e-2)
-    train(model, optimizer, batches, strategy=strategy, steps=steps, batch_size=BATCH, **options)
+    train(model, optimizer, batches, strategy=strategy, steps=steps, batch_size=BATCH, **with_loop(options))
     return model
 
 
@@ -239,7 +239,9 @@ def test_checkpoints_are_kept_by_number_if_the_clock_is_set_back(one, tmp_path, 
 def test_a_worker_that_cannot_save_removes_nothing_of_the_chief(tmp_path, monkeypatch):
     monkeypatch.setattr(tensorflow_checkpoints, "is_chief", lambda strategy: False)
     strategy = SimpleNamespace(cluster_resolver=SimpleNamespace(task_id=1))
-    worker = TensorFlowCheckpoints(str(tmp_path), {"x": [tf.Variable(0.0)]}, strategy=strategy)
+    worker = TensorFlowCheckpoints(
+        str(tmp_path), {"x": [tf.Variable(0.0)]}, strategy=strategy, keep=5, keep_every_hours=None
+    )
     fragment = tmp_path / "ckpt-2.data-00000-of-00001"
     fragment.touch()  # which the chief is writing
     monkeypatch.setattr(worker.manager, "save", lambda **_: (tmp_path / "missing").read_text())

@@ -19,6 +19,7 @@ from keras_bert.pretraining.pretrainer import Pretrainer
 from keras_bert.pretraining.run.initial_model import model_from, new_model, read_resized
 from keras_bert.pretraining.run.pretrain_recipe import PAPER, Recipe, Stage
 from keras_bert.pretraining.run.run_directory import draw_curve, finished_model, is_finished, run_directory, write_model
+from keras_bert.training.loop_options import LoopOptions
 from keras_bert.training.strategy import check_backend, check_batch_size, is_chief
 from keras_bert.training.strategy import strategy as find_strategy
 
@@ -48,13 +49,13 @@ def pretrain(
     strategy: a name for `keras_bert.strategy`, or a strategy.
     validation: a directory of held-out examples with the same vocabulary.
     damaged: at a shard that is cut off or damaged, "stop" with an error that names it, or "skip" the rest of it.
-    options: steps_per_loop, checkpoint_every, keep, keep_every_hours and validate_every; see
-        `keras_bert.training.train.train`.
+    options: those of `keras_bert.training.loop_options.LoopOptions`: steps_per_loop, checkpoint_every, validate_every,
+        keep and keep_every_hours.
     """
+    loop = LoopOptions(**options)
     check_backend()
-    from keras_bert.training.train import check_intervals, train  # needs TensorFlow and Orbit
+    from keras_bert.training.train import train  # needs TensorFlow and Orbit
 
-    check_intervals(options)
     directories = [os.fspath(x) for x in ([data] if isinstance(data, str | os.PathLike) else data)]
     output = os.fspath(output).rstrip("/")
     strategy = find_strategy(strategy) if isinstance(strategy, str) else strategy
@@ -63,7 +64,8 @@ def pretrain(
         check_batch_size(stage.batch_size, strategy, stage.accumulate)
     readers = [ExampleReader.open(directory, damaged=damaged) for directory in directories]
     held_out = ExampleReader.open(validation, damaged=damaged) if validation else None
-    examples = _alike([*readers, *([held_out] if held_out else [])])
+    all_readers = [*readers, held_out] if held_out else readers
+    examples = _alike(all_readers)
     _compare(recipe, readers[0])
     settings = {
         **{name: value for name, value in dataclasses.asdict(recipe).items() if value is not None},
@@ -81,7 +83,7 @@ def pretrain(
         with strategy.scope():
             model = new_model(recipe, examples) if checkpoint is None else model_from(checkpoint, recipe, examples)
             optimizer = recipe.build_optimizer()
-        for reader in [*readers, *([held_out] if held_out else [])]:  # now, and not after the first phase
+        for reader in all_readers:  # now, and not after the first phase
             check_length(reader.seq_length, model.bert.config.max_position_embeddings)
         for number, stage in enumerate(stages):
             reader = readers[stage.phase]
@@ -102,7 +104,7 @@ def pretrain(
                 seq_length=reader.seq_length,
                 flops_per_token=_flops_per_token(model.bert.config, reader),
                 where=batches.where,
-                **options,
+                loop=loop,
             )
         if chief:
             write_model(model, output)
