@@ -16,6 +16,7 @@ from keras_bert.layers.embeddings import Embedding, PositionEmbedding
 from keras_bert.layers.norm import AddNorm, Dropout
 from keras_bert.layers.padding import Pack, Padding, Unpack
 from keras_bert.model import Model
+from keras_bert.resize import resize
 from keras_bert.saving import changed_layers, restore_layers
 from keras_bert.vectors import Pooling, embed
 
@@ -335,10 +336,12 @@ class Bert(Model):
         >>> bert.resize(num_hidden_layers=1).config.num_hidden_layers
         1
         """
-        from keras_bert.resize import resize
-
-        sizes: Any = {"max_position_embeddings": max_position_embeddings, "num_hidden_layers": num_hidden_layers}
-        return resize(self, vocabulary=vocabulary, **sizes)
+        return resize(
+            self,
+            vocabulary=vocabulary,
+            max_position_embeddings=max_position_embeddings,
+            num_hidden_layers=num_hidden_layers,
+        )
 
     def _exported_outputs(self) -> dict[str, Any]:
         """With `encoder_output_0`, `encoder_output_1` ... in place of the list, which formats refuse."""

@@ -8,17 +8,16 @@ from typing import Any
 import numpy as np
 
 
-def check_at_least(options: Any, least: int, *names: str) -> None:
-    """Raise an error for an option below `least`.
+def check_positive(options: Any, *names: str) -> None:
+    """Raise an error for an option that is not a whole number of at least 1.
 
     >>> from types import SimpleNamespace
-    >>> check_at_least(SimpleNamespace(steps=0), 1, "steps")
+    >>> check_positive(SimpleNamespace(steps=0), "steps")
     Traceback (most recent call last):
-    ValueError: `steps` must be at least 1. Received: steps=0
+    ValueError: `steps` must be at least 1. Use a larger value. Received: steps=0
     """
     for name in names:
-        if getattr(options, name) < least:
-            raise ValueError(f"`{name}` must be at least {least}. Received: {name}={getattr(options, name)}")
+        count_of(name, getattr(options, name), 1)
 
 
 def check_finite(options: Any, *names: str) -> None:

@@ -10,27 +10,14 @@ from keras_bert.storage import json_object, write_json
 logger = logging.getLogger("keras_bert")
 
 CONFIG = "bert_config.json"  # Google's name, in our folders and exports too
-UNCASED_VOCAB, CASED_VOCAB = 30522, 28996
-
-
-@dataclasses.dataclass(frozen=True)
-class Size:
-    """A released size; its parameters are counted with the uncased vocabulary of 30,522 pieces."""
-
-    layers: int
-    hidden: int
-    heads: int
-    parameters: int  # encoder with pooler
-    with_heads: int  # and with the MLM and NSP heads
-
-
-SIZES = {
-    "tiny": Size(2, 128, 2, 4_385_920, 4_433_468),
-    "mini": Size(4, 256, 4, 11_170_560, 11_267_900),
-    "small": Size(4, 512, 8, 28_763_648, 29_058_876),
-    "medium": Size(8, 512, 8, 41_373_184, 41_668_412),
-    "base": Size(12, 768, 12, 109_482_240, 110_106_428),
-    "large": Size(24, 1024, 16, 335_141_888, 336_226_108),
+UNCASED_VOCAB = 30522
+SIZES = {  # the released sizes: layers, hidden size and attention heads
+    "tiny": (2, 128, 2),
+    "mini": (4, 256, 4),
+    "small": (4, 512, 8),
+    "medium": (8, 512, 8),
+    "base": (12, 768, 12),
+    "large": (24, 1024, 16),
 }
 
 _ACTIVATIONS = ("gelu_tanh", "gelu_erf")
@@ -115,12 +102,12 @@ class BertConfig:
         """
         if size not in SIZES:
             raise ValueError(f"`size` is not a released size. Use one of {', '.join(SIZES)}. Received: size={size!r}")
-        row = SIZES[size]
+        layers, hidden, heads = SIZES[size]
         numbers = {
-            "hidden_size": row.hidden,
-            "num_hidden_layers": row.layers,
-            "num_attention_heads": row.heads,
-            "intermediate_size": 4 * row.hidden,
+            "hidden_size": hidden,
+            "num_hidden_layers": layers,
+            "num_attention_heads": heads,
+            "intermediate_size": 4 * hidden,
         }
         return cls(**{**numbers, **changes})
 

@@ -1,14 +1,14 @@
 """`inference`: a model's answers from another engine or in another dtype."""
 
-import importlib.util
 import inspect
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager
 from typing import Any
 
 import keras
 
 from keras_bert.checks import check_choice, check_engine_dtype
+from keras_bert.installation import installed
 from keras_bert.int8_copy import int8_copy
 from keras_bert.layers.int8_dense import refuse_int8
 from keras_bert.model import Model, with_dtype
@@ -17,6 +17,7 @@ from keras_bert.onnx_graph.onnx_runner import OnnxRunners
 from keras_bert.runner import Runners, asked_runners
 from keras_bert.tasks.columns.packed_inputs import is_packed
 from keras_bert.tasks.task import Task
+from keras_bert.using import using
 
 ENGINES = ("auto", "tensorflow", "onnxruntime")
 DTYPES = ("float32", "bfloat16", "int8")
@@ -111,14 +112,9 @@ class Inference:
                 return
             yield answer
 
-    @contextmanager
-    def running(self) -> Iterator[None]:
+    def running(self) -> AbstractContextManager[Any]:
         """While this lasts, the model's runners are those of this engine."""
-        token = asked_runners.set(self.runners)
-        try:
-            yield
-        finally:
-            asked_runners.reset(token)
+        return using(asked_runners, self.runners)
 
 
 def check_engine(engine: str) -> None:
@@ -141,10 +137,6 @@ def _chosen(model: Any, engine: str, dtype: str) -> str:
     check_engine(engine)
     check_choice("dtype", dtype, DTYPES)
     if engine == "auto":
-        return "onnxruntime" if dtype != "bfloat16" and _installed() else keras.backend.backend()
+        return "onnxruntime" if dtype != "bfloat16" and installed("onnx", "onnxruntime") else keras.backend.backend()
     check_engine_dtype(engine, dtype)
     return engine
-
-
-def _installed() -> bool:
-    return all(importlib.util.find_spec(name) for name in ("onnx", "onnxruntime"))

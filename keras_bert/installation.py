@@ -32,9 +32,14 @@ def _check_jax() -> None:
         ) from None
 
 
+def installed(*modules: str) -> bool:
+    """Whether all of these modules can be imported."""
+    return all(find_spec(name) is not None for name in modules)
+
+
 def has_tensorflow(*more: str) -> bool:
     """Whether TensorFlow and `more` packages can be imported."""
-    return all(find_spec(name) is not None for name in ("tensorflow", *more))
+    return installed("tensorflow", *more)
 
 
 def need_tensorflow(what: str, *more: str) -> None:

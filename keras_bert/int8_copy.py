@@ -10,8 +10,8 @@ from keras import ops
 
 from keras_bert.layers.dense import blank_weights
 from keras_bert.layers.int8_dense import Int8Dense, int8_blocks
-from keras_bert.lazy import tf
 from keras_bert.named_weights import layers_of, weights_of
+from keras_bert.runner import Runner
 
 LEAST_TEXTS, MOST_TEXTS = 16, 512  # for calibration
 _LEAST_COSINE = 0.9
@@ -124,18 +124,12 @@ def _real_pieces(rows: dict[str, Any]) -> np.ndarray:
     return ids[mask != 0]
 
 
-def _graph(model: keras.Model) -> Any:
-    """The model as one graph for batches of all shapes, which keeps no more tensors than it needs."""
-    kinds = {name: tf.TensorSpec([None, None], x.dtype) for name, x in model.input.items()}
-    return tf.function(lambda rows: model(rows, training=False), input_signature=[kinds], autograph=False)
-
-
 def _largest_inputs(bert: Any, names: list[str], batches: list[dict[str, Any]]) -> dict[str, np.ndarray]:
     """By the name of a layer: the largest number in each channel of its inputs, [K]."""
     inputs = {name: bert.get_layer(name).input for name in names}
     model = keras.Model(bert.input, {name: ops.max(ops.absolute(x), 0) for name, x in inputs.items()})
     largest = {name: np.zeros(x.shape[-1], "float32") for name, x in inputs.items()}
-    run = _graph(model)
+    run = Runner(model).graph(2)
     for rows in batches:
         for name, found in run(rows).items():
             largest[name] = np.maximum(largest[name], ops.convert_to_numpy(ops.cast(found, "float32")))
@@ -146,7 +140,8 @@ def _largest_inputs(bert: Any, names: list[str], batches: list[dict[str, Any]]) 
 
 
 def _change(bert: Any, copy: Any, batches: list[dict[str, Any]]) -> Change:
-    found, runs = [], [_graph(keras.Model(model.input, model.output["sequence_output"])) for model in (copy, bert)]
+    found = []
+    runs = [Runner(keras.Model(one.input, one.output["sequence_output"])).graph(2) for one in (copy, bert)]
     for rows in batches:
         real = ops.convert_to_numpy(rows["input_mask"]) != 0
         # 2 x [N, H], the vectors of the real pieces

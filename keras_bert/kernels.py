@@ -6,21 +6,23 @@ shapes: there N is B*S, or R*L where texts share R rows of L positions, and the 
 sequence, N tokens, H hidden, A heads, D head.
 """
 
-import contextlib
-import contextvars
 from collections.abc import Iterator
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from contextvars import ContextVar
 from typing import Any
 
 import keras
 from keras import ops
 
 from keras_bert import compat
+from keras_bert.using import using
 
 BACKEND = keras.backend.backend()
 if BACKEND == "tensorflow":
     import tensorflow as tf
 
     from keras_bert import tensorflow_kernels as fast
+    from keras_bert.tensorflow_kernels import int8_product, int8_product_by_row, largest_int8_weight  # noqa: F401
 elif BACKEND == "jax":
     import jax
 
@@ -28,9 +30,9 @@ elif BACKEND == "jax":
 elif BACKEND == "torch":
     import torch
 
-_static: contextvars.ContextVar[bool] = contextvars.ContextVar("static_shapes", default=False)
-_portable: contextvars.ContextVar[bool] = contextvars.ContextVar("portable", default=False)
-_shared: contextvars.ContextVar[Any] = contextvars.ContextVar("shared_rows", default=None)
+_static: ContextVar[bool] = ContextVar("static_shapes", default=False)
+_portable: ContextVar[bool] = ContextVar("portable", default=False)
+_shared: ContextVar[Any] = ContextVar("shared_rows", default=None)
 
 
 def is_concrete(x: Any) -> bool:
@@ -51,37 +53,28 @@ def on_jax_gpu() -> bool:
 # === Exports ===
 
 
-@contextlib.contextmanager
+@contextmanager
 def portable(*, custom_gradients: bool = True) -> Iterator[None]:
     """Trace for any device: the fused norm is for CPUs only, and a GPU may serve a graph that is on disk.
 
     custom_gradients: off for a graph that is not trained further. It then has the gradients of TensorFlow's own ops;
     custom ones that are not saved with a graph make TensorFlow warn when it is loaded, and fail in a model around it.
     """
-    tokens = _portable.set(True), fast.custom_gradients.set(custom_gradients)
-    try:
+    with using(_portable, True), using(fast.custom_gradients, custom_gradients):
         yield
-    finally:
-        _portable.reset(tokens[0])
-        fast.custom_gradients.reset(tokens[1])
 
 
 def without_gradient() -> Any:
     """A block in which torch keeps nothing for gradients; the other backends do not keep what `stop_gradient` ends."""
-    return torch.no_grad() if BACKEND == "torch" else contextlib.nullcontext()
+    return torch.no_grad() if BACKEND == "torch" else nullcontext()
 
 
 # === Padding ===
 
 
-@contextlib.contextmanager
-def static_shapes() -> Iterator[None]:
+def static_shapes() -> AbstractContextManager[Any]:
     """Trace with static shapes, which ONNX and ahead-of-time compilers need; XLA and TPUs always get them."""
-    token = _static.set(True)
-    try:
-        yield
-    finally:
-        _static.reset(token)
+    return using(_static, True)
 
 
 def drops_padding() -> bool:
@@ -93,14 +86,9 @@ def drops_padding() -> bool:
     return not compat.is_compiled_by_xla()
 
 
-@contextlib.contextmanager
-def sharing_rows(sources: Any) -> Iterator[None]:
+def sharing_rows(sources: Any) -> AbstractContextManager[Any]:
     """Compute the texts of a batch [B, S] in rows [R, L] that they share; see `text/shared_rows.py`."""
-    token = _shared.set(sources)
-    try:
-        yield
-    finally:
-        _shared.reset(token)
+    return using(_shared, sources)
 
 
 def shared_rows() -> Any:
@@ -210,27 +198,6 @@ def gelu_tanh(x: Any) -> Any:
 def gelu_erf(x: Any) -> Any:
     """HuggingFace's GELU: `x/2 * (1 + erf(x / sqrt(2)))`."""
     return gpu_kernels.gelu_erf(x) if on_jax_gpu() else ops.gelu(x, approximate=False)
-
-
-# === Products in int8, on TensorFlow only ===
-
-
-def int8_product(x: Any, kernel: Any, scale: Any, bias: Any, limit: Any, gelu: str | None) -> Any:
-    """x [N, K] times an int8 kernel [K, M] and the scale [M] of its columns, plus a bias [M]; then a GELU, if named.
-
-    x is rounded to multiples of limit/127, or without a limit of its own largest number/127.
-    """
-    return fast.int8_product(x, kernel, scale, bias, limit, gelu)
-
-
-def int8_product_by_row(x: Any, kernel: Any, scale: Any, bias: Any) -> Any:
-    """The same for the output of a GELU, without a limit, with each row of x rounded by its own largest number."""
-    return fast.int8_product_by_row(x, kernel, scale, bias)
-
-
-def largest_int8_weight() -> int:
-    """The largest whole number for a weight with which no sum of products overflows on this CPU: 127 or 64."""
-    return fast.largest_int8_weight()
 
 
 # === Gradients ===

@@ -4,6 +4,8 @@ from typing import Any
 
 import numpy as np
 
+from keras_bert.checks import count_of
+
 CHUNK = 16_384  # vectors at a time, so that an array on disk is never in memory as a whole
 QUERIES = 1024  # at a time
 
@@ -23,8 +25,7 @@ def nearest(queries: Any, vectors: Any, top: int = 5) -> tuple[np.ndarray, np.nd
     >>> numbers.tolist(), float(cosines[0, 0])
     ([[1, 2]], 1.0)
     """
-    if top < 1:
-        raise ValueError(f"`top` must be at least 1. Use 5, for example. Received: top={top}")
+    top = count_of("top", top, 5)
     if np.ndim(queries) != 2 or np.ndim(vectors) != 2 or np.shape(queries)[1] != np.shape(vectors)[1]:
         raise ValueError(
             "`queries` and `vectors` must be two matrices of the same width. Embed both with the same model. "

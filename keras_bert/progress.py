@@ -24,14 +24,10 @@ def progress(items: Iterable[Item], title: str, total: int) -> Iterator[Item]:
     if total < 2:
         yield from items
         return
-    from rich.console import Console
-    from rich.markup import escape
-    from rich.progress import track
-
-    console = Console(stderr=True)
-    yield from track(
-        items, escape(title), total=total, console=console, disable=not console.is_interactive, transient=True
-    )
+    with bar(title, total) as advance:
+        for item in items:
+            yield item
+            advance(1)
 
 
 @contextmanager

@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from keras_bert.checks import count_of
 from keras_bert.layers.dense import blank_weights
 from keras_bert.named_weights import named_weights
 from keras_bert.text.vocabulary import Vocabulary
@@ -46,7 +47,6 @@ def resize(
     vocabulary: Vocabulary | None = None,
     max_position_embeddings: int | None = None,
     num_hidden_layers: int | None = None,
-    seed: int = 0,
 ) -> Any:
     """A new `Bert` with this vocabulary and this many positions and blocks, and the weights of `bert`.
 
@@ -68,6 +68,7 @@ def resize(
         settings["config"]["vocab_size"] = len(vocabulary)
         settings["preprocessor"]["config"]["vocabulary"] = list(vocabulary.tokens)
     if max_position_embeddings is not None:
+        count_of("max_position_embeddings", max_position_embeddings, 1)
         old = bert.config.max_position_embeddings
         rows["position_embeddings/embeddings"] = [i if i < old else -1 for i in range(max_position_embeddings)]
         settings["config"]["max_position_embeddings"] = max_position_embeddings
@@ -93,7 +94,7 @@ def resize(
     blocks = [(resized.block(number), bert.block(block)) for number, block in kept]
     # Where the weights of a layer of a kept block are from.
     names = {new.name: old.name for pair in blocks for new, old in zip(*pair, strict=True)}
-    rng = np.random.default_rng(seed)
+    rng = np.random.default_rng(0)
     for name, new_weight in named_weights(resized).items():
         layer, _, weight = name.partition("/")
         x = weights[f"{names.get(layer, layer)}/{weight}"].read()

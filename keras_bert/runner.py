@@ -28,7 +28,7 @@ class Runner:
         """The model's output for the examples with these indices, in the order of the indices."""
         if keras.backend.backend() == "tensorflow":
             inputs = {name: tf.constant(value) for name, value in rows.packed(index).items()}
-            return self._graph(inputs["input_mask"].ndim)(inputs).numpy()
+            return self.graph(inputs["input_mask"].ndim)(inputs).numpy()
         count = 1 << (len(index) - 1).bit_length()
         filled = np.concatenate([index, np.repeat(index[-1:], count - len(index))])
         shared = rows.shared(filled)
@@ -43,8 +43,11 @@ class Runner:
         """The model's output for inputs that are packed already."""
         return self.model(inputs, training=False)
 
-    def _graph(self, rank: int) -> Any:
-        """A concrete function: `tf.function` itself warns of retracing where several runners are made."""
+    def graph(self, rank: int) -> Any:
+        """The model as one graph for inputs of this rank.
+
+        It is a concrete function: `tf.function` itself warns of retracing where several runners are made.
+        """
         if rank not in self.graphs:
             inputs = {name: tf.TensorSpec([None] * rank, tf.int32) for name in INPUTS}
 

@@ -87,6 +87,10 @@ _TINY = 1e-30  # in place of the largest of no numbers, or of zeros
 def int8_product(
     x: tf.Tensor, kernel: tf.Tensor, scale: tf.Tensor, bias: tf.Tensor, limit: tf.Tensor | None, gelu: str | None
 ) -> tf.Tensor:
+    """x [N, K] times an int8 kernel [K, M] and the scale [M] of its columns, plus a bias [M]; then a GELU, if named.
+
+    x is rounded to multiples of limit/127, or without a limit of its own largest number/127.
+    """
     if limit is None:
         limit = tf.maximum(tf.maximum(tf.reduce_max(x), -tf.reduce_min(x)), _TINY)
     levels = tf.raw_ops.QuantizeV2(
@@ -103,6 +107,7 @@ def int8_product(
 
 
 def int8_product_by_row(x: tf.Tensor, kernel: tf.Tensor, scale: tf.Tensor, bias: tf.Tensor) -> tf.Tensor:
+    """The same for the output of a GELU, without a limit, with each row of x rounded by its own largest number."""
     largest = tf.maximum(tf.reduce_max(x, -1, keepdims=True), -GELU_LEAST)  # [N, 1]
     y = int8_product(x / largest, kernel, scale, tf.zeros([bias.shape[0]]), tf.constant(1.0), None)
     return tf.nn.bias_add(y * largest, bias)  # [N, M]
@@ -110,6 +115,7 @@ def int8_product_by_row(x: tf.Tensor, kernel: tf.Tensor, scale: tf.Tensor, bias:
 
 @functools.cache
 def largest_int8_weight() -> int:
+    """The largest whole number for a weight with which no sum of products overflows on this CPU: 127 or 64."""
     # Without VNNI, two products with inputs of up to 255 are added in 16 bits: 2 * 255 * 64 fits, 2 * 255 * 127 not.
     kernel = tf.fill([64, 1], tf.constant(127, tf.int8))
     y = int8_product(tf.ones([1, 64]), kernel, tf.constant([1 / 127]), tf.zeros([1]), tf.constant(1.0), None)

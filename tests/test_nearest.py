@@ -39,3 +39,5 @@ def test_errors():
         nearest([[np.nan, 1.0]], np.ones((2, 2)))
     with pytest.raises(ValueError, match="top=0"):
         nearest(np.ones((1, 4)), np.ones((2, 4)), top=0)
+    with pytest.raises(TypeError, match="`top` must be a whole number"):
+        nearest(np.ones((1, 4)), np.ones((2, 4)), top=1.5)

@@ -1,8 +1,7 @@
 """Keras's own Dense, with BERT's initial weights and GELU."""
 
 import math
-from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager
 from contextvars import ContextVar
 from typing import Any
 
@@ -11,6 +10,7 @@ from keras import ops
 
 from keras_bert import kernels
 from keras_bert.config import BertConfig
+from keras_bert.using import using
 
 _GELU = {"gelu_tanh": kernels.gelu_tanh, "gelu_erf": kernels.gelu_erf}
 
@@ -18,14 +18,9 @@ _GELU = {"gelu_tanh": kernels.gelu_tanh, "gelu_erf": kernels.gelu_erf}
 _blank: ContextVar[bool] = ContextVar("blank", default=False)
 
 
-@contextmanager
-def blank_weights() -> Iterator[None]:
+def blank_weights() -> AbstractContextManager[Any]:
     """A block in which kernels and tables start as zeros, since their weights are read from a file next."""
-    token = _blank.set(True)
-    try:
-        yield
-    finally:
-        _blank.reset(token)
+    return using(_blank, True)
 
 
 @keras.saving.register_keras_serializable("keras_bert")

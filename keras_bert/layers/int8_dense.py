@@ -1,7 +1,7 @@
 """The matrix products of an encoder block: Keras's Dense, or one that multiplies whole numbers of 8 bits."""
 
-from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from collections.abc import Iterable
+from contextlib import AbstractContextManager
 from contextvars import ContextVar
 from typing import Any
 
@@ -12,20 +12,16 @@ from keras import KerasTensor, ops
 from keras_bert import kernels
 from keras_bert.config import BertConfig
 from keras_bert.layers.dense import dense
+from keras_bert.using import using
 
 _SHARE = 0.7  # how much of the difference between channels moves from the inputs to the kernel
 
 _int8: ContextVar[bool | None] = ContextVar("int8", default=None)
 
 
-@contextmanager
-def int8_blocks(*, fixed_ranges: bool) -> Iterator[None]:
+def int8_blocks(*, fixed_ranges: bool) -> AbstractContextManager[Any]:
     """A block in which the products of new encoder blocks are `Int8Dense`, whose weights are set next."""
-    token = _int8.set(fixed_ranges)
-    try:
-        yield
-    finally:
-        _int8.reset(token)
+    return using(_int8, fixed_ranges)
 
 
 def block_dense(

@@ -20,10 +20,9 @@ def mlm_head(
 
     The positions are gathered into one matrix first, which backends multiply fastest.
     """
-    policy = keras.dtype_policies.get(dtype or keras.config.dtype_policy())
-    x = GatherPositions(dtype=policy, name="mlm_positions")(sequence, positions)  # [B*P, H]
-    x = dense(config.hidden_size, config, gelu=True, dtype=policy, name="mlm_dense")(x)  # [B*P, H]
-    x = LayerNorm(epsilon=config.layer_norm_eps, dtype=policy, name="mlm_norm")(x)  # [B*P, H]
+    x = GatherPositions(dtype=dtype, name="mlm_positions")(sequence, positions)  # [B*P, H]
+    x = dense(config.hidden_size, config, gelu=True, dtype=dtype, name="mlm_dense")(x)  # [B*P, H]
+    x = LayerNorm(epsilon=config.layer_norm_eps, dtype=dtype, name="mlm_norm")(x)  # [B*P, H]
     logits = Logits(dtype="float32", name="mlm_bias")  # for the softmax over the vocabulary
     return logits(words(x, reverse=True), positions)  # [B, P, V]
 

@@ -13,6 +13,7 @@ from functools import cache
 # For the inside of a character class of RE2: control characters (Cc, Cf) except tab and line ends, and U+FFFD.
 DROPPED = r"\x00\x0b\x0c\x7f-\x{9f}\p{Cf}\x{fffd}"
 STAND_INS = r"\x01-\x08\x0e-\x1f"  # more control characters, which can replace special tokens
+FREE = [chr(number) for number in (*range(1, 9), *range(14, 32))]  # the same one by one
 SPACES = r"\x{a0}\x{1680}\x{2000}-\x{200a}\x{2028}\x{2029}\x{202f}\x{205f}\x{3000}"  # all except the ASCII ones
 PUNCTUATION = r"!-/:-@\[-`{-~\p{P}"
 CJK = (

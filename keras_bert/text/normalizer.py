@@ -10,7 +10,7 @@ from functools import cache, partial
 from typing import Any
 
 from keras_bert.lazy import tf
-from keras_bert.text.character_sets import ACCENTS, CASED, CJK, DROPPED, IGNORABLE, PUNCTUATION, SPACES, STAND_INS
+from keras_bert.text.character_sets import ACCENTS, CASED, CJK, DROPPED, FREE, IGNORABLE, PUNCTUATION, SPACES, STAND_INS
 
 # Marks that stay in a word (category Mc, or young) but that NFD may move past another mark.
 MOVING_MARKS = (
@@ -45,11 +45,10 @@ class Normalizer:
     def __init__(
         self, lowercase: bool, strip_accents: bool, split_cjk: bool, special_tokens: Sequence[str] = ()
     ) -> None:
-        free = [chr(number) for number in (*range(1, 9), *range(14, 32))]
         self.lowercase = lowercase
         self.strip_accents = strip_accents
         self.split_cjk = split_cjk
-        self.stand_ins = dict(zip(special_tokens, free, strict=False))
+        self.stand_ins = dict(zip(special_tokens, FREE, strict=False))
 
     def decode(self, texts: Any) -> Any:
         """The texts without invalid UTF-8, and with the stand-in of each special token in its place."""

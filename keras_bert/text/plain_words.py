@@ -77,7 +77,7 @@ class PlainNormalizer:
         found = text.decode("utf-8", "ignore") if isinstance(text, bytes) else text
         if self.stand_ins:
             # A stand-in that is part of the given text is a control character, and dropped like any other.
-            found = re.sub(r"[\x01-\x08\x0e-\x1f]", "\x7f", found)
+            found = re.sub(f"[{STAND_INS}]", "\x7f", found)
             found = self._special.sub(lambda token: self.stand_ins[token[0]], found)
         return found
 

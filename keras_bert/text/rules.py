@@ -23,6 +23,10 @@ class TextRules:
         return hash(self._rules)
 
     @property
+    def strips_accents(self) -> bool:
+        """`strip_accents`, decided."""
+        return self.lowercase if self.strip_accents is None else self.strip_accents
+
+    @property
     def _rules(self) -> tuple[bool, bool, bool]:
-        strips = self.lowercase if self.strip_accents is None else self.strip_accents
-        return self.lowercase, strips, self.split_cjk
+        return self.lowercase, self.strips_accents, self.split_cjk

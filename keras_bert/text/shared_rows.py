@@ -98,8 +98,9 @@ def alike(order: np.ndarray, lengths: np.ndarray, batch_size: int, noise: Any = 
     """
     order = order[np.argsort(-lengths[order], kind="stable")]
     noise = np.zeros(len(order)) if noise is None else noise
-    last = np.arange(len(order) % batch_size)  # the last batch, spread evenly
-    last = len(order) // max(1, len(last)) * last + (noise[last] * (len(order) // max(1, len(last)))).astype(int)
+    count = len(order) % batch_size  # of the last batch, whose examples are spread evenly
+    stride = len(order) // max(1, count)
+    last = stride * np.arange(count) + (stride * noise[:count]).astype(int)
     rest, parts = order[last], np.delete(order, last).reshape(batch_size, -1)
     noise = noise[: parts.size].reshape(parts.shape)
     batches, tokens = np.empty_like(parts.T), np.zeros(parts.shape[1], "int64")

@@ -1,7 +1,6 @@
 """Which of the two engines of text runs: TensorFlow with TensorFlow Text, or Python and numpy where one is missing."""
 
-from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager
 from contextvars import ContextVar
 from functools import cache
 from typing import TYPE_CHECKING, Any
@@ -9,18 +8,14 @@ from typing import TYPE_CHECKING, Any
 from keras_bert.installation import has_tensorflow
 from keras_bert.lazy import Lazy
 from keras_bert.text import numpy_tensors
+from keras_bert.using import using
 
 _arrays: ContextVar[bool] = ContextVar("arrays", default=False)
 
 
-@contextmanager
-def arrays() -> Iterator[None]:
+def arrays() -> AbstractContextManager[Any]:
     """A block in which numpy does the work, which takes less time for a few rows outside of a graph."""
-    token = _arrays.set(True)
-    try:
-        yield
-    finally:
-        _arrays.reset(token)
+    return using(_arrays, True)
 
 
 def uses_arrays() -> bool:

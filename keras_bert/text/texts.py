@@ -31,7 +31,7 @@ def as_texts(texts: Any) -> Any:
             f"Received: {type(texts).__name__} with the keys {', '.join(map(str, texts))}"
         )
     if isinstance(texts, Set) or not hasattr(texts, "__iter__"):
-        utf8(texts, "")
+        utf8(texts, "")  # which raises, since this is no string
     if getattr(texts, "ndim", 1) > 1:  # iterating over a DataFrame would return the names of its columns
         if hasattr(texts, "columns"):
             advice = "Pass table[name], or a tuple of two columns for pairs."

@@ -11,6 +11,7 @@ from keras_bert.text.normalizer import Normalizer
 from keras_bert.text.offsets import Aligner
 from keras_bert.text.ragged_rows import ragged_rows
 from keras_bert.text.row_ids import row_ids
+from keras_bert.text.rules import TextRules
 from keras_bert.text.texts import as_texts
 from keras_bert.text.vocabulary import Vocabulary
 from keras_bert.text.wordpiece import MAX_CHARACTERS, WordPiece
@@ -52,7 +53,7 @@ class Tokenizer:
             )
         self.vocabulary = vocabulary
         self.lowercase = lowercase
-        self.strip_accents = lowercase if strip_accents is None else strip_accents
+        self.strip_accents = TextRules(lowercase, strip_accents, split_cjk).strips_accents
         self.split_cjk = split_cjk
         self.special_tokens_in_text = special_tokens_in_text
         self.max_word_length = max_word_length

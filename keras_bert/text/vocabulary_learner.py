@@ -14,12 +14,13 @@ from dataclasses import dataclass
 from types import GeneratorType
 from typing import Any
 
-from keras_bert.checks import check_at_least
+from keras_bert.checks import check_positive
 from keras_bert.corpus.documents import read_texts
 from keras_bert.lazy import tf
 from keras_bert.progress import progress
 from keras_bert.text.normalizer import Normalizer
 from keras_bert.text.plain_words import PlainNormalizer
+from keras_bert.text.rules import TextRules
 from keras_bert.text.tensors import uses_tensorflow
 from keras_bert.text.wordpiece import MAX_CHARACTERS
 
@@ -43,7 +44,7 @@ class Learner:
     seed: int
 
     def __post_init__(self) -> None:
-        check_at_least(self, 1, "size", "min_count", "sample_bytes")
+        check_positive(self, "size", "min_count", "sample_bytes")
 
     def pieces(self, sources: Iterable[str | os.PathLike], reserved: int) -> list[str]:
         """At most `size` minus `reserved` pieces: first words and beginnings of words, then those with ##."""
@@ -91,9 +92,9 @@ class Learner:
 
     def count_words(self, blocks: list[bytes]) -> dict[str, int]:
         """The words that the tokenizer makes of the texts, with their counts."""
-        strip_accents = self.lowercase if self.strip_accents is None else self.strip_accents
+        rules = TextRules(self.lowercase, self.strip_accents, self.split_cjk)
         count = _counted if uses_tensorflow() else _plainly_counted
-        counted = count(blocks, self.lowercase, strip_accents, self.split_cjk)
+        counted = count(blocks, self.lowercase, rules.strips_accents, self.split_cjk)
         counts: dict[str, int] = {}
         letters, crowded = 0, False
         for found in progress(counted, "Counting words", len(blocks)):

@@ -45,7 +45,7 @@ class WarmupLinearDecay(keras.optimizers.schedules.LearningRateSchedule):
         return {"peak": self.peak, "steps": self.steps, "warmup_steps": self.warmup_steps}
 
 
-class _OfBert(CountsUpdates):
+class _OfBert(CountsUpdates, WithoutSeparateDecay):
     """BERT's values, and no training of weights in half precision."""
 
     def __init__(
@@ -60,7 +60,7 @@ class _OfBert(CountsUpdates):
 
 
 @keras.saving.register_keras_serializable("keras_bert")
-class AdamW(_OfBert, WithoutSeparateDecay, keras.optimizers.AdamW):
+class AdamW(_OfBert, keras.optimizers.AdamW):
     """Keras's AdamW with BERT's values: weight decay 0.01 on all but biases and norms, epsilon 1e-6.
 
     On TensorFlow one op updates moments and weight in one pass over memory, where Keras uses a dozen ops.
@@ -139,7 +139,7 @@ def _handle(variable: Any) -> Any:
 
 
 @keras.saving.register_keras_serializable("keras_bert")
-class Lamb(_OfBert, WithoutSeparateDecay, keras.optimizers.Lamb):
+class Lamb(_OfBert, keras.optimizers.Lamb):
     """LAMB (You et al. 2019, algorithm 2), for batches of thousands: each matrix changes in proportion to its norm.
 
     As in the paper, the scaled update includes weight decay; Keras's LAMB applies it separately. As in the paper's

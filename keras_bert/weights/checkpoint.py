@@ -103,6 +103,11 @@ class Checkpoint:
         reason = "it has another epsilon or GELU than its encoder, which the format cannot express"
         return {f"head {name}": reason for name, head in self.heads.items() if head.config not in (None, self.config)}
 
+    def settings_unlike(self, *known: str) -> dict[str, str]:
+        """The text settings that a format does not know, as its `cannot_hold` lists them."""
+        reason = "the format has no such setting; set it when you load the model"
+        return {name: reason for name in self.text_settings if name not in known}
+
     def write_tokenizer(self, folder: Path, **settings: Any) -> None:
         """Write the vocabulary, and in a second file the rules, as transformers has them, and `settings`."""
         if self.vocabulary is not None:

@@ -45,9 +45,6 @@ def convert(
         raise TypeError(f"`directory` must be a path. Name a new folder. Received: directory={directory!r}")
     checkpoint = read_source(source, cache_dir=cache_dir, local_only=local_only)
     lost = TARGETS[to].cannot_hold(checkpoint)
-    if to != "keras-bert":
-        unknown = [name for name in checkpoint.text_settings if to != "hf" or name != "max_word_length"]
-        lost |= dict.fromkeys(unknown, "the format has no such setting; set it when you load the model")
     kept, folder = checkpoint.without(lost), os.path.abspath(directory)  # even if it has `..` after a new folder
     with new_folder(folder) as partial:
         TARGETS[to].write_files(kept, partial)

@@ -66,14 +66,24 @@ def google(file: str, root: Path, *, local_only: bool = False) -> Path:
             f"{', '.join(FILES)} into that folder. {OFFLINE} "
             f"Received: local_only={local_only}, KERAS_BERT_OFFLINE={os.environ.get('KERAS_BERT_OFFLINE')!r}"
         )
-    folder.parent.mkdir(parents=True, exist_ok=True)
-    with lock(f"{folder}.lock", wait=True), _room(folder):
-        if not folder.is_dir():  # another process may have been first
-            fetch(url, archive)
-            try:
-                unpack(archive, folder, SHA256.get(file, {}), url)
-            finally:
-                archive.unlink(missing_ok=True)
+
+    def make() -> None:
+        fetch(url, archive)
+        try:
+            unpack(archive, folder, SHA256.get(file, {}), url)
+        finally:
+            archive.unlink(missing_ok=True)
+
+    return _once(folder, make)
+
+
+def _once(folder: Path, make: Callable[[], None]) -> Path:
+    """A folder of the cache, which one process makes if it is not there."""
+    if not folder.is_dir():
+        folder.parent.mkdir(parents=True, exist_ok=True)
+        with lock(f"{folder}.lock", wait=True), _room(folder):
+            if not folder.is_dir():  # another process may have been first
+                make()
     return folder
 
 
@@ -189,12 +199,7 @@ def unzip(archive: Path, root: Path) -> Path:
     """The cache's folder with the files of a Google zip that is on this machine."""
     state = archive.stat()
     folder = root / "zips" / f"{archive.stem}-{state.st_size}-{state.st_mtime_ns}"
-    if not folder.is_dir():
-        folder.parent.mkdir(parents=True, exist_ok=True)
-        with lock(f"{folder}.lock", wait=True), _room(folder):
-            if not folder.is_dir():
-                unpack(archive, folder, {}, archive)
-    return folder
+    return _once(folder, lambda: unpack(archive, folder, {}, archive))
 
 
 def unpack(archive: Path, folder: Path, hashes: dict[str, str], name: str | os.PathLike) -> None:

@@ -103,7 +103,7 @@ def cannot_hold(checkpoint: Checkpoint) -> dict[str, str]:
         lost["hidden_act"] = "kept for keras_bert; Google's scripts have only the tanh GELU, and refuse this model"
     if (epsilon := checkpoint.config.layer_norm_eps) != 1e-12:
         lost["layer_norm_eps"] = f"kept for keras_bert; Google's scripts compute with 1e-12 instead of {epsilon}"
-    return lost
+    return lost | checkpoint.settings_unlike()
 
 
 def write_checkpoint(checkpoint: Checkpoint, folder: Path) -> None:

@@ -237,7 +237,7 @@ def cannot_hold(checkpoint: Checkpoint) -> dict[str, str]:
         lost["max_word_length"] = (
             f"words above {THEIR_LIMIT} characters become [UNK] in transformers, above {limit} in keras_bert"
         )
-    return lost
+    return lost | checkpoint.settings_unlike("max_word_length")
 
 
 def write_checkpoint(checkpoint: Checkpoint, folder: Path) -> None:

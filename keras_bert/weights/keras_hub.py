@@ -14,7 +14,17 @@ from keras_bert.text.rules import TextRules
 from keras_bert.text.vocabulary import Vocabulary
 from keras_bert.weights import weights_h5
 from keras_bert.weights.checkpoint import Checkpoint, Head, refuse_lost_heads
-from keras_bert.weights.tables import Naming, Row, Stored, Table, read_all, read_head, their_names, to_their_names
+from keras_bert.weights.tables import (
+    Naming,
+    Row,
+    Stored,
+    Table,
+    numbered,
+    read_all,
+    read_head,
+    their_names,
+    to_their_names,
+)
 from keras_bert.weights.tokenizer_files import keeps_accents, rules_of
 from keras_bert.weights.weights_h5 import WEIGHTS
 
@@ -166,11 +176,11 @@ def _variable(backbone: Any, name: str) -> Any:
 
 
 def _live_names(layers: int) -> dict[str, str]:
-    names = {}
-    for group, live in LIVE.items():
-        for i in range(layers if "{i}" in live else 1):
-            names[group.replace("{_i}", f"_{i}" if i else "")] = live.replace("{i}", str(i))
-    return names
+    return {
+        numbered(group, i): numbered(live, i)
+        for group, live in LIVE.items()
+        for i in range(layers if "{i}" in live else 1)
+    }
 
 
 def _stored(variable: Any) -> Stored:
@@ -186,7 +196,7 @@ def cannot_hold(checkpoint: Checkpoint) -> dict[str, str]:
     lost = {f"head {name}": reason for name in checkpoint.heads}
     if checkpoint.pooling is not None:
         lost["pooling"] = "the format does not say how `embed` makes a vector"
-    return lost
+    return lost | checkpoint.settings_unlike()
 
 
 def write_checkpoint(checkpoint: Checkpoint, folder: Path) -> None:
@@ -224,11 +234,10 @@ def write_files(checkpoint: Checkpoint, folder: Path) -> None:
 
 
 def _their_rules(rules: TextRules) -> dict[str, Any]:
-    strip = rules.lowercase if rules.strip_accents is None else rules.strip_accents
     return {
         "config_file": "tokenizer.json",
         "lowercase": rules.lowercase,
-        "strip_accents": strip,
+        "strip_accents": rules.strips_accents,
         "split": True,
         "split_on_cjk": rules.split_cjk,
     }

@@ -4,7 +4,7 @@ import dataclasses
 from dataclasses import dataclass, field
 from typing import Any
 
-from keras_bert.checks import check_at_least, check_choice, check_share
+from keras_bert.checks import check_choice, check_positive, check_share
 from keras_bert.corpus.documents import check_boundary
 from keras_bert.corpus.sentences import SENTENCES
 from keras_bert.pretraining.examples.masking import Masking
@@ -60,7 +60,7 @@ class ExampleSettings:
         check_choice("sentences", self.sentences, SENTENCES)
         check_boundary(self.boundary)
         checked_encoding(self.encoding)
-        check_at_least(self, 1, "shard_size", *(["dupe_factor"] if self.dupe_factor is not None else []))
+        check_positive(self, "shard_size", *(["dupe_factor"] if self.dupe_factor is not None else []))
         check_share(self, "short_seq_prob")
         if not -(2**63) <= self.seed < 2**63:
             raise ValueError(f"`seed` must fit into 64 bits. Received: seed={self.seed}")

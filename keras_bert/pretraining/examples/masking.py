@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from keras_bert.checks import check_at_least, check_share
+from keras_bert.checks import check_positive, check_share
 from keras_bert.lazy import tf
 from keras_bert.text.vocabulary import SPECIAL, Vocabulary
 
@@ -44,7 +44,7 @@ class Masking:
                 f"Received: mask={self.mask}, random={self.random}"
             )
         if self.max_predictions is not None:
-            check_at_least(self, 1, "max_predictions")
+            check_positive(self, "max_predictions")
 
     def predictions(self, seq_length: int) -> int:
         """P for rows of this length."""

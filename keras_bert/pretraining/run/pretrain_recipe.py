@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 import keras
 
-from keras_bert.checks import check_at_least, check_choice, check_share
+from keras_bert.checks import check_choice, check_positive, check_share
 from keras_bert.policy import TRAINABLE_DTYPES
 from keras_bert.training.optimizer import AdamW, Lamb, WarmupLinearDecay
 
@@ -68,7 +68,7 @@ class Recipe:
     examples: Mapping[str, Any] | None = None
 
     def __post_init__(self) -> None:
-        check_at_least(self, 1, "batch_size", "steps", "accumulate")
+        check_positive(self, "batch_size", "steps", "accumulate")
         check_share(self, "warmup", *(["ramp"] if self.ramp is not None else []))
         if self.ramp and self.batch_size % 4:
             raise ValueError(

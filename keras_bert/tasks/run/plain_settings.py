@@ -8,7 +8,7 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any, Self
 
-from keras_bert.checks import check_at_least, check_choice, check_length
+from keras_bert.checks import check_choice, check_length, check_positive
 from keras_bert.choices import LONG, MAX_WINDOWS, POOLING, POOLS, STRATEGIES
 from keras_bert.config import BertConfig
 from keras_bert.storage import read_json, sha256_of, write_json
@@ -89,7 +89,7 @@ class PlainSettings:
                 )
         for name in ("patience", "steps", "save_every", "cache_batch", "lora", "layers"):
             if getattr(self, name) is not None:
-                check_at_least(self, 1, name)
+                check_positive(self, name)
         for name, choices in CHOICES.items():
             if getattr(self, name) is not None:
                 check_choice(name, getattr(self, name), choices)
