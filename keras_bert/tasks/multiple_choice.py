@@ -23,6 +23,7 @@ from keras_bert.tasks.signature import Logits, Signature, pack_texts, strings
 from keras_bert.tasks.task import Task
 from keras_bert.text.tensors import tf
 from keras_bert.text.tokenized_rows import as_tensors, pieces
+from keras_bert.wording import plural
 
 
 @dataclass(frozen=True)
@@ -124,15 +125,25 @@ class MultipleChoice(Task):
         for number, row in enumerate(rows):
             texts = column(row, f"choice of row {number}")
             if len(texts) != self.choices:
+                found = f"{len(texts)} {plural('choice', len(texts))}"
+                other = f", or build the task with choices={len(texts)}" if len(texts) > 1 else ""
                 raise ValueError(
-                    f"Row {number} has {len(texts)} choices, but the task needs {self.choices}. Correct the row, or "
-                    f"build the task with choices={len(texts)}. Received: {len(texts)} choices"
+                    f"Row {number} has {found}, but the task needs {self.choices}. Correct the row{other}. "
+                    f"Received: {found}"
                 )
             choices.append(texts)
         return prompts, choices
 
     def target_ids(self, y: Any) -> Any:
-        return y if y is None else label_ids(y, tuple(str(number) for number in range(self.choices)))
+        if y is None:
+            return None
+        for row, value in enumerate(rows_of(y, "choice")):
+            if str(value).isdecimal() and int(value) >= self.choices:
+                raise ValueError(
+                    f"The right choice at row {row} must be a number from 0 to {self.choices - 1}, since the first "
+                    f"choice has the number 0. Correct it. Received: {value!r}"
+                )
+        return label_ids(y, tuple(str(number) for number in range(self.choices)))
 
     # === Answers ===
 

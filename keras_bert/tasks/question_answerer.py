@@ -13,8 +13,9 @@ import numpy as np
 from keras import ops
 
 from keras_bert.bert import Bert
+from keras_bert.checks import count_of
 from keras_bert.tasks.columns.text_columns import check_lengths, column, rows_of, two_columns
-from keras_bert.tasks.columns.value_columns import weight_column
+from keras_bert.tasks.columns.value_columns import check_not_nan, weight_column
 from keras_bert.tasks.decoding.answer_spans import answer_spans, token_spans, true_texts
 from keras_bert.tasks.decoding.decode_answers import MAX_ANSWER_LENGTH, answer_decoder, decode_answers
 from keras_bert.tasks.decoding.in_batches import in_batches
@@ -235,11 +236,8 @@ class QuestionAnswerer(Task):
         best one and `top_k - 1` others. max_answer_length: in pieces.
         """
         one = isinstance(questions, str)
-        if top_k < 1 or max_answer_length < 1:
-            raise ValueError(
-                "`top_k` and `max_answer_length` must be at least 1. "
-                f"Received: top_k={top_k}, max_answer_length={max_answer_length}"
-            )
+        top_k = count_of("top_k", top_k, 1)
+        max_answer_length = count_of("max_answer_length", max_answer_length, 1)
         x = ([questions], [contexts]) if one else questions if contexts is None else (questions, contexts)
         answers = self.answers(x, batch_size, top_k=top_k, max_answer_length=max_answer_length)
         return answers[0] if one else answers
@@ -252,7 +250,9 @@ class QuestionAnswerer(Task):
             part = slice(first, first + CHUNK)
             with quickly(self.bert.preprocessor, questions[part]):
                 examples = self._examples_to_answer((questions[part], contexts[part]))
-                found += self.decode(examples, self.logits(examples, batch_size), **options)
+                logits = self.logits(examples, batch_size)
+            check_not_nan(logits)
+            found += self.decode(examples, logits, **options)
         return found
 
     def decode(

@@ -14,6 +14,7 @@ from keras_bert.choices import MAX_WINDOWS
 from keras_bert.layers.norm import Dropout
 from keras_bert.tasks.columns.other_columns import OtherColumns, with_columns
 from keras_bert.tasks.columns.text_columns import as_batch
+from keras_bert.tasks.columns.value_columns import check_not_nan
 from keras_bert.tasks.heads import check_bert, head_layer
 from keras_bert.tasks.long_text_task import LongTextTask, text_vectors
 from keras_bert.tasks.losses.label_losses import WeighedBinaryCrossentropy
@@ -287,6 +288,7 @@ class TextClassifier(LongTextTask):
         """
         examples = self.labelled_examples(self._columns(x, y), held_out=True)
         logits, true = self.stack_logits(self.logits(examples, batch_size)), np.asarray(examples.targets)  # [n, C]
+        check_not_nan(logits)
         if not self.multi_label:
             self.temperature = calibration.temperature_by(logits, true, self.temperature)
             return {"temperature": self.temperature}

@@ -13,6 +13,7 @@ from keras_bert.tasks.columns.packed_inputs import is_packed
 from keras_bert.tasks.columns.tables import column_names, is_table, table_columns
 from keras_bert.tasks.columns.text_columns import rows_of
 from keras_bert.tasks.columns.tf_datasets import columns_of
+from keras_bert.tasks.columns.value_columns import check_not_nan
 from keras_bert.tasks.packed_task import PackedTask
 from keras_bert.tasks.readers import Reading, Rows
 from keras_bert.tasks.rows.labelled_rows import LabelledRows
@@ -96,7 +97,9 @@ class TextPredictor(PackedTask):
             return []
         with self._answering(rows):
             examples = self._examples_to_answer(x)
-            return self.decode(examples, self.logits(examples, batch_size))
+            logits = self.logits(examples, batch_size)
+            check_not_nan(logits)
+            return self.decode(examples, logits)
 
     def _answering(self, rows: list[Any]) -> AbstractContextManager[None]:
         """The block in which rows are read and answered."""

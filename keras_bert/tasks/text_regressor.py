@@ -16,6 +16,7 @@ from keras_bert.tasks.columns.value_columns import (
     check_cosine_run,
     check_cosines,
     number_column,
+    warn_of_large_numbers,
     warn_of_one_score,
 )
 from keras_bert.tasks.heads import check_bert, encode_rows, head_layer
@@ -134,6 +135,7 @@ class TextRegressor(LongTextTask):
 
     def check_learnable(self, examples: LabelledRows) -> None:
         warn_of_one_score(examples.targets)
+        warn_of_large_numbers(examples.targets)
 
     def examples(self, x: Any, y: Any = None, sample_weight: Any = None, class_weight: Any = None) -> LabelledRows:
         if self.pairs == "together":

@@ -30,6 +30,8 @@ from keras_bert.training.strategy import check_fit_on_jax, is_distributed
 
 logger = logging.getLogger("keras_bert")
 
+_OF_PROBABILITIES = ("binary_crossentropy", "categorical_crossentropy", "sparse_categorical_crossentropy")
+
 
 class TextTrainer(Student):
     """The part of a `Task` that trains on rows of text and evaluates; the rest of the task says how."""
@@ -48,6 +50,12 @@ class TextTrainer(Student):
         if keras.backend.backend() == "tensorflow":
             options.setdefault("jit_compile", False)
         self.recipe = None
+        loss = args[1] if len(args) > 1 else options.get("loss")
+        if isinstance(loss, str) and loss in _OF_PROBABILITIES:
+            logger.warning(
+                "loss=%r takes probabilities, but a task returns logits, so it learns little. Pass "
+                "loss=task.default_loss(), or a loss with from_logits=True.", loss
+            )  # fmt: skip
         super().compile(*args, **options)
 
     def get_compile_config(self) -> dict[str, Any]:

@@ -2,7 +2,7 @@
 
 import logging
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 import numpy as np
@@ -12,6 +12,7 @@ from keras_bert.tasks.columns.text_columns import check_lengths, is_missing, row
 logger = logging.getLogger("keras_bert")
 
 LARGEST = float(np.finfo("float32").max)
+LARGE = 100  # numbers above it are hard to learn
 DEVIATIONS = (1e-6, 1e18)  # standard deviations by which Keras's Normalization can divide in float32
 
 
@@ -92,6 +93,26 @@ def weight_column(sample_weight: Any, count: int) -> np.ndarray:
         raise ValueError(f"A sample weight is below 0. To leave an example out, give it 0. Received: {found.min()}")
     check_lengths(examples=range(count), weights=found)
     return found
+
+
+def check_not_nan(outputs: Iterable[np.ndarray]) -> None:
+    """Refuse what damaged weights compute."""
+    for row, values in enumerate(outputs):
+        if np.isnan(values).any():
+            raise ValueError(
+                "The outputs of the model are NaN, so its weights are damaged. Training that diverges leaves such "
+                "weights: load the model again, and train it with a lower learning rate. Received: NaN for row "
+                f"{row}"
+            )
+
+
+def warn_of_large_numbers(numbers: np.ndarray) -> None:
+    """Say that numbers far from 0 are hard to learn, since a step changes the weights by the learning rate at most."""
+    if (largest := np.abs(numbers).max(initial=0)) > LARGE:
+        logger.warning(
+            "The numbers to learn are as large as %g, but a fine-tuned model hardly learns numbers above %d. Divide "
+            "them first; on the command line, --scale does it.", largest, LARGE
+        )  # fmt: skip
 
 
 def warn_of_one_score(scores: np.ndarray) -> None:

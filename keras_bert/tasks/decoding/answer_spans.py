@@ -21,12 +21,26 @@ def answer_spans(contexts: list[str], y: Any) -> list[tuple[int, int] | None]:
             "None of the answers is in its context. Correct the answers; they must be in the context word for word. "
             f"Received: {given[0]!r} as the first answer"
         )
+    found = [row for row, span in enumerate(spans) if span not in (None, (0, 0))]
+    odd = [row for row in found if not _is_at_start(contexts[row], given[row], row)]
+    if odd:
+        logger.warning(
+            "%d of %d answers do not begin at the given start, which counts characters and not bytes. The nearest "
+            "place counts. The first is %r at row %d.",
+            len(odd), len(spans), text_and_start(given[odd[0]], odd[0])[0], odd[0],
+        )  # fmt: skip
     if lost:
         named = ", ".join(f"{text_and_start(given[row], row)[0]!r} at row {row}" for row in lost[:5])
         logger.warning(
-            "Answers that are not in their contexts are not learned: %d of %d, such as %s", len(lost), len(spans), named
-        )
+            "Answers that are not in their contexts do not count in the loss: %d of %d, such as %s",
+            len(lost), len(spans), named,
+        )  # fmt: skip
     return spans
+
+
+def _is_at_start(context: str, given: Any, row: int) -> bool:
+    text, start = text_and_start(given, row)
+    return start is None or context.startswith(text, start)
 
 
 def find_answer(context: str, given: Any, row: int) -> tuple[int, int] | None:
@@ -42,15 +56,18 @@ def find_answer(context: str, given: Any, row: int) -> tuple[int, int] | None:
     text = text.strip()  # no token begins or ends with a space
     if not text:
         return 0, 0
-    places = []
-    place = context.find(text)
-    while place >= 0:
-        places.append(place)
-        place = context.find(text, place + 1)
-    if not places:
+    if text not in context:
         return None
-    start = min(places, key=lambda place: abs(place - near))
+    start = nearest_place(context, text, near)
     return start, start + len(text)
+
+
+def nearest_place(context: str, text: str, near: int) -> int:
+    """Where a text begins in a context that has it; of several places, the one that is nearest to `near`."""
+    places = [context.find(text)]
+    while (place := context.find(text, places[-1] + 1)) >= 0:
+        places.append(place)
+    return min(places, key=lambda place: abs(place - near))
 
 
 def text_and_start(given: Any, row: int) -> tuple[str, int | None]:

@@ -1,5 +1,7 @@
 """The callbacks of a training in the order in which they depend on each other."""
 
+import logging
+import math
 from collections.abc import Sequence
 from typing import Any
 
@@ -9,6 +11,8 @@ from keras_bert.compat import compiled_metrics
 from keras_bert.tasks.fitting.validation import Validation
 from keras_bert.tasks.metrics.scores import LOWER_IS_BETTER, Scores
 from keras_bert.training.averaged_weights import AveragedWeights
+
+logger = logging.getLogger("keras_bert")
 
 
 def in_order(callbacks: Any) -> list[Any]:
@@ -24,7 +28,7 @@ def in_order(callbacks: Any) -> list[Any]:
     averages = [one for one in given if isinstance(one, first)] or [AveragedWeights()]
     scores = [one for one in given if isinstance(one, second)]
     others = [one for one in given if not isinstance(one, (*first, *second))]
-    return [*averages, *scores, ScoreModes(others), *others]
+    return [*averages, *scores, ScoreModes(others), *others, DivergenceWarning()]
 
 
 class ScoreModes(keras.callbacks.Callback):
@@ -46,3 +50,15 @@ class ScoreModes(keras.callbacks.Callback):
             is_score = monitor in (logs or {}) and name not in metrics
             if is_score and getattr(callback, "mode", None) == "auto":
                 callback.mode = "min" if name in LOWER_IS_BETTER else "max"
+
+
+class DivergenceWarning(keras.callbacks.Callback):
+    """Says that a loss is no longer finite, since nothing else does until the model is asked."""
+
+    def on_epoch_end(self, epoch: int, logs: Any = None) -> None:
+        loss = (logs or {}).get("loss", 0.0)
+        if not math.isfinite(loss):
+            logger.warning(
+                "The loss of epoch %d is %s, so the weights are damaged. Load the model again, and train it with a "
+                "lower learning rate.", epoch + 1, loss
+            )  # fmt: skip

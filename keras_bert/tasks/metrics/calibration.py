@@ -48,7 +48,7 @@ def calibration_bins(right: Any, confidence: Any) -> list[dict[str, float]]:
 
 def _bin(confidence: np.ndarray) -> np.ndarray:
     """The bin of each probability, which includes its upper edge."""
-    return np.clip(np.ceil(confidence * BINS).astype(int) - 1, 0, BINS - 1)
+    return np.clip(np.ceil(np.nan_to_num(confidence) * BINS).astype(int) - 1, 0, BINS - 1)
 
 
 def best_temperature(logits: Any, labels: Any) -> float | None:

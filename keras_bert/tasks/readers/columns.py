@@ -246,7 +246,8 @@ def number_of(value: Any, place: str, scale: float = 1.0, remedy: str = f"Correc
     except (TypeError, ValueError, OverflowError):  # the last: a whole number of 400 digits
         number = math.nan
     if not abs(number) <= LARGEST:  # nor NaN
-        raise ValueError(f"{place} is not a finite float32 number. {remedy}. Received: {value!r}")
+        comma = " Write a decimal point, and thousands without commas." if "," in str(value) else ""
+        raise ValueError(f"{place} is not a finite float32 number. {remedy}.{comma} Received: {value!r}")
     return number
 
 

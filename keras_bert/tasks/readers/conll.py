@@ -11,6 +11,8 @@ from keras_bert.wording import plural
 
 CONLLU_COLUMNS = ("id", "form", "lemma", "upos", "xpos", "feats", "head", "deprel", "deps", "misc")
 
+_OTHER_SUFFIXES = (".csv", ".json", ".jsonl", ".ndjson", ".parquet")  # of files that are no CoNLL
+
 Line = tuple[int, list[str]]  # its number and columns
 
 
@@ -70,6 +72,12 @@ def tagged_rows(path: str | os.PathLike, reading: Reading, *, labels: bool = Tru
         return read_klue_ner(path, encoding=reading.encoding)
     if reading.format == "conllu" or (reading.format is None and Path(path).suffix.lower() == ".conllu"):
         return read_conllu(path, tag="upos" if labels else None, encoding=reading.encoding)
+    if reading.format is None and (suffix := Path(path).suffix.lower()) in _OTHER_SUFFIXES:
+        raise ValueError(
+            f"{path} has the suffix {suffix}, but a tagger reads CoNLL: a word on each line, a blank line after each "
+            "sentence. Give it another suffix if it is CoNLL. To tag texts, put one on each line of a .txt file. "
+            f"Received: {path}"
+        )
     rows = read_conll(path, tag=-1 if labels else None, encoding=reading.encoding)
     if reading.format is None and len(rows) == 1:
         _refuse_texts(rows)

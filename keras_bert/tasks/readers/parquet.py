@@ -29,6 +29,9 @@ def parquet_lines(path: str | os.PathLike) -> Iterator[tuple[int, str]]:
             f"Received: {error}"
         ) from None
     except (OSError, pyarrow.ArrowException) as error:
+        with open(path, "rb") as file:
+            if not number and file.read(4) != b"PAR1":
+                raise ValueError(f"{path} is not in Parquet's format. Correct --format. Received: {error}") from None
         raise ValueError(
             f"{path} is not a complete Parquet file; {number} of its rows can be read. Get the file again. "
             f"Received: {error}"

@@ -6,6 +6,7 @@ import os
 from pathlib import Path
 from typing import Any
 
+from keras_bert.tasks.decoding.answer_spans import nearest_place
 from keras_bert.tasks.readers.reading import Reading
 from keras_bert.tasks.readers.rows import Rows
 
@@ -48,12 +49,12 @@ def read_squad(path: str | os.PathLike, *, answers: bool = True) -> Rows:
             f"None of the answers in {path} is in its context. Correct the file. "
             f"Received: {firsts[0]!r} as the answer to the first question, whose id is {ids[0]}"
         )
-    odd = [
-        (text, ids[row])
-        for row, context in enumerate(contexts)
-        for text, start in zip(*y[row].values(), strict=True)
-        if not context.startswith(text, start)
-    ]
+    odd = []
+    for context, given, question in zip(contexts, y, ids, strict=True):
+        for number, (text, start) in enumerate(zip(*given.values(), strict=True)):
+            if not context.startswith(text, start):
+                odd.append((text, question))
+                given["answer_start"][number] = nearest_place(context, text, start) if text in context else start
     if odd:
         logger.warning(
             "%d %s not at the place in the context that %s gives. The first is %r for the question %s",

@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from keras_bert.tasks.columns.tables import column_names, is_table, named_columns
 from keras_bert.tasks.columns.text_columns import is_missing, rows_of
 from keras_bert.tasks.readers.rows import Rows
 from keras_bert.text.texts import utf8
@@ -50,7 +51,7 @@ def sorted_labels(labels: Iterable[str]) -> list[str]:
     (['9', '10'], ['10', 'a', 'b'])
     """
     names = sorted(set(labels))
-    return sorted(names, key=int) if all(name.isdecimal() for name in names) else names
+    return sorted(names, key=int) if all(map(_is_numeral, names)) else names
 
 
 def with_outside(labels: list[str]) -> list[str]:
@@ -101,8 +102,8 @@ def label_ids(values: Any, labels: tuple[str, ...], where: str = "") -> np.ndarr
 
     >>> label_ids(["good", "bad"], labels=("bad", "good")).tolist()
     [1, 0]
-    >>> label_ids([1, 3], labels=("1", "2", "3")).tolist()
-    [0, 2]
+    >>> label_ids([1, -1], labels=("-1", "0", "1")).tolist()
+    [2, 0]
     """
     ids = {label: number for number, label in enumerate(labels)}
     return np.array([_label_id(value, ids, row, where) for row, value in enumerate(rows_of(values, "label"))], "int32")
@@ -125,8 +126,9 @@ def _label_id(value: Any, ids: dict[str, int], row: int, where: str) -> int:
         value = int(value)
     if isinstance(value, list | tuple | set):
         raise TypeError(
-            f"The label at {place} is a list, but the task gives each text one label. Pass one name (on the "
-            f"command line, leave out --separator), or build the task with multi_label=True. Received: {value!r}"
+            f"The label at {place} is a list, but the task gives each text one label. Pass one name, and for a row of "
+            "0 and 1 its argmax (on the command line, leave out --separator); or build the task with multi_label=True. "
+            f"Received: {value!r}"
         )
     if is_missing(value):
         raise TypeError(
@@ -138,13 +140,27 @@ def _label_id(value: Any, ids: dict[str, int], row: int, where: str) -> int:
             f"The label at {place} is neither a name nor a whole number. Write a name or an id from 0 to "
             f"{len(ids) - 1}, or use a TextRegressor for numbers. Received: {value!r}"
         )
-    if all(name.isdecimal() for name in ids):
-        return _label_id(str(int(value)), ids, row, where)
-    if not 0 <= value < len(ids):
-        raise ValueError(
-            f"The label at {place} is not a known id. Use an id from 0 to {len(ids) - 1}, or a name. Received: {value}"
-        )
-    return int(value)
+    value = int(value)
+    name, names = str(value), list(ids)
+    if all(map(_is_numeral, names)):
+        return _label_id(name, ids, row, where)
+    if 0 <= value < len(ids):
+        if ids.get(name, value) != value:
+            raise ValueError(
+                f"The label at {place} could be the label {name!r} or the one with the id {name}, {names[value]!r}. "
+                f"Pass strings, as y.astype(str) makes them. Received: {value}"
+            )
+        return value
+    if name in ids:
+        return ids[name]
+    raise ValueError(
+        f"The label at {place} is not a known id. Use an id from 0 to {len(ids) - 1}, or a name. Received: {value}"
+    )
+
+
+def _is_numeral(name: str) -> bool:
+    """Whether a label is a whole number, which may be negative."""
+    return name.removeprefix("-").isdecimal()
 
 
 def warn_of_missing(labels: Sequence[str], targets: np.ndarray) -> None:
@@ -156,6 +172,15 @@ def warn_of_missing(labels: Sequence[str], targets: np.ndarray) -> None:
 
 def several_labels(y: Any, labels: tuple[str, ...]) -> np.ndarray:
     """0 and 1 of each label, float32 [n, C]."""
+    if is_table(y) and (names := column_names(y)) != list(range(len(labels))):
+        if set(map(str, names)) != set(labels) or len(names) != len(labels):
+            raise ValueError(
+                "y is a table whose columns are not the task's labels. Name each column after its label, or pass a "
+                f"matrix with the columns in the order of the labels, {listed(list(map(repr, labels)), 8)}. "
+                f"Received: {listed(list(map(repr, names)), 8)}"
+            )
+        by_label = dict(zip(map(str, names), named_columns(y, names), strict=True))
+        y = np.transpose([by_label[label] for label in labels])
     if getattr(y, "ndim", 1) == 2:
         matrix = np.asarray(y)
         other = matrix[~np.isin(matrix, (0, 1))].tolist()

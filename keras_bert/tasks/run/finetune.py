@@ -45,12 +45,13 @@ from keras_bert.text.preprocessor import Preprocessor
 from keras_bert.text.vocabulary import Vocabulary
 from keras_bert.training.strategy import is_distributed, strategy
 from keras_bert.weights.heads import load_head, read_saved
-from keras_bert.wording import listed
+from keras_bert.wording import listed, plural
 
 logger = logging.getLogger("keras_bert")
 
 SAVE_EVERY = 1000  # steps, of a run that reads a stream
 SEPARATORS = (",", ";", "|")  # of several labels of one text, as many files have them
+_MISSING = ("NA", "N/A", "NaN", "nan", "<NA>", "null", "NULL")
 
 
 def finetune(settings: FinetuneSettings, output: Path, *, floors: Sequence[float] = ()) -> dict[str, Any]:
@@ -131,6 +132,20 @@ def _warn_of_labels(rows: Rows, labels: list[str], separator: str | None) -> Non
                 "text, add --separator %s.",
                 rows.path, len(known), several, mark, shlex.quote(mark),
             )  # fmt: skip
+    missing = [label for label in known if label in _MISSING]
+    if 0 < len(missing) < len(known):
+        logger.warning(
+            "%s has the %s %s, which pandas writes where a value is missing. If it is, delete these rows.",
+            rows.path, plural("label", len(missing)), listed(list(map(repr, missing))),
+        )  # fmt: skip
+    by_letters: dict[str, list[str]] = {}
+    for label in known:
+        by_letters.setdefault(label.casefold(), []).append(label)
+    if alike := next((names for names in by_letters.values() if len(names) > 1), None):
+        logger.warning(
+            "The labels %s of %s differ only in capital letters. If they mean the same, write them alike.",
+            listed(list(map(repr, alike))), rows.path,
+        )  # fmt: skip
     if 0 < sum(map(str.isdecimal, known)) < len(known):
         logger.warning(
             "The labels of %s are numbers and words: %s. If two of them mean the same, write them alike.",

@@ -157,9 +157,10 @@ def read_state(path: Path, deleted: str, *names: str) -> dict[str, np.ndarray]:
     try:
         with path.open("rb") as file, np.load(file) as stored:  # numpy would leave a damaged file open
             return {name: stored[name] for name in names or stored.files}
-    except (zipfile.BadZipFile, zlib.error, EOFError, KeyError, ValueError, AttributeError) as error:
+    except (zipfile.BadZipFile, zlib.error, EOFError, KeyError, ValueError, AttributeError, FileNotFoundError) as error:
+        how = "missing" if isinstance(error, FileNotFoundError) else "damaged"
         raise ValueError(
-            f"{path} is damaged, so the run cannot resume from there. Delete {deleted}. Received: {first_line(error)}"
+            f"{path} is {how}, so the run cannot resume from there. Delete {deleted}. Received: {first_line(error)}"
         ) from None
 
 

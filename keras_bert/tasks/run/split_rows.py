@@ -33,8 +33,11 @@ def split_rows(
     learned, held = rows.take(np.flatnonzero(~held_out)), rows.take(np.flatnonzero(held_out))
     if not (len(learned) and len(held)):
         missing = "validate on" if len(learned) else "learn from"
+        once = len(rows) > 1 and not len(held) and len(set(map(str, rows.sample.y))) == len(rows)
+        why = ", since each label has only one row" if once else ""
+        remedy = "Add rows" if once else "Use another share"
         raise ValueError(
-            f"split={share:g} leaves no row of {rows.path} to {missing}. Use another share, or name a validation file. "
+            f"split={share:g} leaves no row of {rows.path} to {missing}{why}. {remedy}, or name a validation file. "
             f"Received: split={share:g} of {len(rows)} {plural('row', len(rows))}"
         )
     logger.info("Held out to find the best epoch: %d of the %d rows of %s.", len(held), len(rows), rows.path)

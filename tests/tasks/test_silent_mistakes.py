@@ -1,0 +1,175 @@
+"""Mistakes in what users pass that could go unnoticed: each is put right, refused, or named in the log."""
+
+import keras
+import numpy as np
+import pandas as pd
+import pytest
+
+from keras_bert.tasks.decoding.answer_spans import answer_spans
+from keras_bert.tasks.multiple_choice import MultipleChoice
+from keras_bert.tasks.question_answerer import QuestionAnswerer
+from keras_bert.tasks.readers import Reading
+from keras_bert.tasks.readers.conll import tagged_rows
+from keras_bert.tasks.readers.squad import read_squad
+from keras_bert.tasks.run.run_folder import read_state
+from keras_bert.tasks.run.split_rows import split_rows
+from keras_bert.tasks.text_classifier import TextClassifier
+from keras_bert.tasks.text_regressor import TextRegressor
+from keras_bert.tasks.token_tagger import TokenTagger
+from tests.tasks.runs import run
+from tests.tasks.small import TEXTS, small_bert, small_task
+
+# === Labels ===
+
+
+def test_negative_numbers_are_names():
+    task = TextClassifier(small_bert(), labels=(-1, 0, 1))
+    assert task.target_ids(np.array([-1, 0, 1])).tolist() == task.target_ids(["-1", "0", "1"]).tolist() == [0, 1, 2]
+    assert task.target_ids([-1.0, 1.0]).tolist() == [0, 2]  # a column that had gaps
+    several = TextClassifier(small_bert(), labels=(-1, 0, 1), multi_label=True)
+    assert several.target_ids([[-1], [0, 1]]).tolist() == [[1, 0, 0], [0, 1, 1]]
+
+
+def test_a_number_that_could_be_a_name_or_an_id():
+    task = TextClassifier(small_bert(), labels=("1", "2", "unknown"))
+    with pytest.raises(ValueError, match=r"row 1 could be the label '1' or the one with the id 1, '2'.*Pass strings"):
+        task.target_ids(["unknown", 1])
+    assert task.target_ids(["1", "2", "unknown"]).tolist() == [0, 1, 2]
+    same = TextClassifier(small_bert(), labels=("0", "1", "unknown"))
+    assert same.target_ids([0, 1, 2]).tolist() == [0, 1, 2]  # both readings are the same
+    assert TextClassifier(small_bert(), labels=("7", "unknown")).target_ids([7, 1]).tolist() == [0, 1]
+
+
+def test_a_table_of_labels_is_read_by_its_names():
+    task = TextClassifier(small_bert(), labels=("urgent", "spam"), multi_label=True)
+    table = pd.DataFrame({"spam": [1, 0], "urgent": [0, 1]})
+    for y in (table, {"spam": [1, 0], "urgent": [0, 1]}, table.rename(columns=str).astype(bool)):
+        assert task.target_ids(y).tolist() == [[0, 1], [1, 0]]
+    assert task.target_ids(pd.DataFrame([[1, 0], [0, 1]])).tolist() == [[1, 0], [0, 1]]  # a matrix without names
+    for names in (["spam", "late"], ["spam", "urgent", "late"], ["spam", "spam"]):
+        with pytest.raises(ValueError, match=r"columns are not the task's labels.*'urgent', 'spam'.*Received: 'spam'"):
+            task.target_ids(pd.DataFrame([[0] * len(names)], columns=names))
+
+
+def test_labels_that_look_missing_or_alike(tmp_path, caplog):
+    small_bert().save(tmp_path / "bert.keras")
+    rows = [("good", "a film"), ("Good", "a good film"), ("NaN", "so what"), ("bad", "no")]
+    (tmp_path / "a.tsv").write_text("label\ttext\n" + "".join(f"{label}\t{text}\n" for label, text in rows))
+    files = ["--train", tmp_path / "a.tsv", "--valid", tmp_path / "a.tsv", "--output", tmp_path / "run"]
+    run("finetune", "classify", *files, "--model", tmp_path / "bert.keras", "--epochs", 1)
+    assert "a.tsv has the label 'NaN', which pandas writes where a value is missing" in caplog.text
+    assert "The labels 'Good', 'good' of" in caplog.text
+
+
+def test_choices_counted_from_one():
+    task = MultipleChoice(small_bert(), choices=2)
+    with pytest.raises(ValueError, match=r"right choice at row 1 must be a number from 0 to 1, since the first .*: 2"):
+        task.target_ids([1, 2])
+    with pytest.raises(ValueError, match=r"Row 0 has 1 choice, but the task needs 2. Correct the row\. Received"):
+        task.choose("a", ["b"])
+
+
+def test_entities_without_prefixes():
+    task = TokenTagger(small_bert(), labels=("O", "PER", "LOC"))
+    with pytest.raises(ValueError, match=r"Row 0 has entities, for which .* 'B-PER' and 'I-PER'"):
+        task.fit(["Anna lives in Rome."], [[(0, 4, "PER")]], verbose=0)
+
+
+def test_labels_of_which_each_is_in_one_row(write):
+    from keras_bert.tasks.readers import read_labels
+
+    rows = read_labels(write("once.tsv", "text\tlabel\na\tb\nc\td\n"), "text", "label")
+    with pytest.raises(ValueError, match="to validate on, since each label has only one row"):
+        split_rows(rows, 0.5, enumerate(rows.y))
+
+
+# === Files ===
+
+
+@pytest.mark.parametrize("name", ["ner.jsonl", "ner.csv", "ner.parquet"])
+def test_a_table_is_no_conll(write, name):
+    path = write(name, "Anna\nlives\n")
+    with pytest.raises(ValueError, match=r"has the suffix \.\w+, but a tagger reads CoNLL.*line of a \.txt file"):
+        tagged_rows(path, Reading(), labels=False)
+    assert tagged_rows(path, Reading(format="conll"), labels=False).x == [["Anna", "lives"]]
+
+
+def test_a_file_that_is_no_parquet(write):
+    pytest.importorskip("pyarrow")
+    with pytest.raises(ValueError, match=r"a\.csv is not in Parquet's format"):
+        Reading(format="parquet").table(write("a.csv", "text,label\na,b\n"))
+
+
+def test_a_state_that_is_missing(tmp_path):
+    with pytest.raises(ValueError, match=r"epoch-2\.npz is missing, so the run cannot resume.*Delete the folder"):
+        read_state(tmp_path / "epoch-2.npz", "the folder")
+
+
+def test_a_decimal_comma(write):
+    with pytest.raises(ValueError, match=r"not a finite float32 number.*decimal point, and thousands without commas"):
+        TextRegressor.read_rows(write("a.tsv", "text\tlabel\na\t0,5\nb\t1\n"), Reading())
+
+
+# === Answers in a context ===
+
+CONTEXT = "철수는 학생이다. 그래서 철수는 공부한다. 철수 만세"
+BYTE = len("철수는 학생이다. 그래서 ".encode())  # where the second one begins, in bytes; in characters it is 14
+
+
+def test_a_start_in_bytes(caplog):
+    assert answer_spans([CONTEXT], [("철수", 14)]) == [(14, 16)]
+    assert not caplog.text
+    answer_spans([CONTEXT, CONTEXT], [None, ("철수", BYTE)])
+    assert "1 of 2 answers do not begin at the given start, which counts characters and not bytes" in caplog.text
+    assert "The first is '철수' at row 1" in caplog.text
+
+
+def test_a_start_of_a_file_is_said_once(write, caplog):
+    import json
+
+    answer = {"text": "철수", "answer_start": BYTE}
+    paragraph = {"context": CONTEXT, "qas": [{"id": "q", "question": "누가?", "answers": [answer]}]}
+    rows = read_squad(write("a.json", json.dumps({"data": [{"paragraphs": [paragraph]}]})))
+    assert "1 answer is not at the place" in caplog.text
+    caplog.clear()
+    assert answer_spans(rows.x[1], rows.y) == answer_spans([CONTEXT], [("철수", rows.y[0]["answer_start"][0])])
+    assert not caplog.text
+
+
+def test_whole_numbers():
+    for name in ("top_k", "max_answer_length"):
+        with pytest.raises(TypeError, match=f"`{name}` must be a whole number"):
+            QuestionAnswerer(small_bert()).answer("a", "b c", **{name: 2.0})
+
+
+# === Training ===
+
+
+@pytest.mark.usefixtures("eager")
+def test_a_loss_that_diverges(caplog):
+    keras.utils.set_random_seed(0)
+    task = TextRegressor(small_bert())
+    task.fit(TEXTS, [1e30, -1e30, 1e30, -1e30], verbose=0)
+    assert (
+        "The numbers to learn are as large as 1e+30, but a fine-tuned model hardly learns numbers above" in caplog.text
+    )
+    assert "The loss of epoch 1 is inf, so the weights are damaged. Load the model again" in caplog.text
+
+
+@pytest.mark.usefixtures("eager")
+@pytest.mark.parametrize("kind", ["classifier", "tagger", "answerer", "regressor", "embedder"])
+def test_damaged_weights_answer_nothing(kind):
+    task = small_task(kind)
+    for variable in task.trainable_variables:
+        variable.assign(variable * np.nan)
+    x = (["who?"], ["Anna ran."]) if kind == "answerer" else TEXTS[:1]
+    with pytest.raises(ValueError, match="outputs of the model are NaN, so its weights are damaged"):
+        task.answers(x)
+
+
+def test_a_loss_of_probabilities(caplog):
+    task = small_task("classifier")
+    task.compile("adam", task.default_loss())
+    assert not caplog.text
+    task.compile("adam", "sparse_categorical_crossentropy")
+    assert "loss='sparse_categorical_crossentropy' takes probabilities, but a task returns logits" in caplog.text
