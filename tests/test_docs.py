@@ -58,7 +58,7 @@ def test_code_runs(page, tmp_path, monkeypatch):
 # These need a docstring but no example: training, scoring, exports and the command line call them, users do not.
 HOOKS = {
     "examples", "labelled_examples", "held_out_examples", "with_targets", "target_ids", "class_weight_ids", "settings",
-    "check_learnable", "check_rows", "check_run", "other_names", "objective", "measures", "measures_of",
+    "check_learnable", "check_rows", "check_run", "other_names", "start_head", "objective", "measures", "measures_of",
     "is_distributed", "text_runner", "held_out_measures", "parts",
     "logits", "runners", "stack_logits", "target_scores", "report_logits", "report_options", "decode_words",
     "recipe_loss", "weighs_labels_in_loss", "has_preprocessor", "held_out_loss", "packer", "own_settings",

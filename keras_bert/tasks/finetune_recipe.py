@@ -71,8 +71,8 @@ class FinetuneRecipe:
                     f"Received: {name}={useless}"
                 )
 
-    def optimizer(self, steps: int) -> "AdamW":
-        """The optimizer of a run of this many batches, with its schedule."""
+    def optimizer(self, steps: int, layer_rates: dict[str, float] | None = None) -> "AdamW":
+        """The optimizer of a run of this many batches, with its schedule. layer_rates: as of `AdamW`."""
         from keras_bert.training.optimizer import AdamW, WarmupLinearDecay  # here, so that a recipe needs no Keras
 
         updates = self.updates(steps)
@@ -83,6 +83,7 @@ class FinetuneRecipe:
             epsilon=self.epsilon,
             global_clipnorm=self.clipnorm,
             layer_decay=self.layer_decay,
+            layer_rates=layer_rates,
             use_ema=self.ema > 0,
             ema_momentum=self.ema or 0.99,
             gradient_accumulation_steps=self.accumulate if self.accumulate > 1 else None,

@@ -136,6 +136,10 @@ class Task(FileTask):
     def check_learnable(self, examples: LabelledRows) -> None:
         """Refuse to train if nothing can be learned."""
 
+    def start_head(self, targets: Any) -> dict[str, float]:
+        """Bring a new head close to the targets. Returns the `layer_rates` of the optimizer that is to train it."""
+        return {}
+
     # === Loss and scores ===
 
     def default_loss(self) -> keras.losses.Loss:

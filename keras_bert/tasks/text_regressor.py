@@ -1,5 +1,6 @@
 """TextRegressor: a number for a text or a pair of texts."""
 
+import logging
 from typing import Any
 
 import keras
@@ -16,7 +17,6 @@ from keras_bert.tasks.columns.value_columns import (
     check_cosine_run,
     check_cosines,
     number_column,
-    warn_of_large_numbers,
     warn_of_one_score,
 )
 from keras_bert.tasks.heads import check_bert, encode_rows, head_layer
@@ -32,6 +32,9 @@ from keras_bert.text.tensors import tf
 from keras_bert.text.tokenized_rows import pieces
 
 PAIRS = ("together", "cosine")
+USUAL = 5.0  # the largest of the numbers that a new head learns as it is, as in STS-B
+
+logger = logging.getLogger("keras_bert")
 
 
 @keras.saving.register_keras_serializable("keras_bert")
@@ -135,7 +138,27 @@ class TextRegressor(LongTextTask):
 
     def check_learnable(self, examples: LabelledRows) -> None:
         warn_of_one_score(examples.targets)
-        warn_of_large_numbers(examples.targets)
+
+    def start_head(self, targets: Any) -> dict[str, float]:
+        """Numbers far from 0 take a head too many steps. It starts at their mean, and all of it is as much larger.
+
+        So a model learns numbers from 0 to 50 as it learns numbers from 0 to 5.
+        """
+        if targets is None or self.pairs == "cosine":
+            return {}
+        targets = np.asarray(targets, "float32")
+        if (rate := float(np.abs(targets).max()) / USUAL) <= 1:
+            return {}
+        head = self.get_layer("regressor")
+        mean = float(targets.mean())
+        if not ops.convert_to_numpy(head.bias).any():  # it is new
+            head.kernel.assign(head.kernel * rate)
+            head.bias.assign(ops.full_like(head.bias, mean))
+        logger.info(
+            "The numbers to learn are as large as %g: the head starts at their mean, %g, and its learning rate is %g "
+            "times that of the encoder.", rate * USUAL, mean, rate
+        )  # fmt: skip
+        return {"regressor": rate}
 
     def examples(self, x: Any, y: Any = None, sample_weight: Any = None, class_weight: Any = None) -> LabelledRows:
         if self.pairs == "together":

@@ -84,7 +84,8 @@ class TextTrainer(Student):
         logger.log(level, recipe.describe(type(self).__name__, steps))
         with self.distribute_strategy.scope() if self.is_distributed else contextlib.nullcontext():
             loss = self.recipe_loss(recipe.label_smoothing, class_weight, targets)
-            self.compile(recipe.optimizer(steps), loss, weighted_metrics=self.default_metrics())
+            optimizer = recipe.optimizer(steps, self.start_head(targets))
+            self.compile(optimizer, loss, weighted_metrics=self.default_metrics())
         self.recipe = recipe
 
     # === Training and evaluation ===

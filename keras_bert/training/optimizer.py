@@ -67,28 +67,34 @@ class AdamW(_OfBert, keras.optimizers.AdamW):
 
     Args:
         layer_decay: below 1, lower layers change less; see `layer_multipliers`. Their weight decay is as much smaller.
+        layer_rates: what the learning rate of a layer is multiplied by, by the layer's name.
 
     >>> optimizer = AdamW(3e-5)
     >>> float(optimizer.weight_decay)
     0.01
     """
 
-    def __init__(self, *args: Any, layer_decay: float = 1.0, **kwargs: Any) -> None:
+    def __init__(
+        self, *args: Any, layer_decay: float = 1.0, layer_rates: dict[str, float] | None = None, **kwargs: Any
+    ) -> None:
         super().__init__(*args, **kwargs)
         self.layer_decay = layer_decay
+        set_untracked(self, "layer_rates", layer_rates or {})
         check_share(self, "layer_decay")
         self.decays_in_update = layer_decay != 1
 
     def build(self, variables: Any) -> None:
         super().build(variables)
         paths = [getattr(variable, "path", variable.name) for variable in variables]
-        set_untracked(self, "_multipliers", layer_multipliers(paths, self.layer_decay))
+        rates = [self.layer_rates.get(path.split("/")[-2], 1.0) if "/" in path else 1.0 for path in paths]
+        of_depth = layer_multipliers(paths, self.layer_decay)
+        set_untracked(self, "_multipliers", [rate * depth for rate, depth in zip(rates, of_depth, strict=True)])
 
     def update_step(self, gradient: Any, variable: Any, learning_rate: Any) -> None:
-        if self.layer_decay != 1:
-            learning_rate = learning_rate * self._multipliers[number_of(self, variable)]
-            if decays(self, variable):
-                self.assign_sub(variable, variable * ops.cast(learning_rate * self.weight_decay, variable.dtype))
+        if (multiplier := self._multipliers[number_of(self, variable)]) != 1:
+            learning_rate = learning_rate * multiplier
+        if self.decays_in_update and decays(self, variable):
+            self.assign_sub(variable, variable * ops.cast(learning_rate * self.weight_decay, variable.dtype))
         if self.amsgrad or keras.backend.backend() != "tensorflow":
             super().update_step(gradient, variable, learning_rate)
             return
@@ -109,7 +115,7 @@ class AdamW(_OfBert, keras.optimizers.AdamW):
         )
 
     def get_config(self) -> dict[str, Any]:
-        return super().get_config() | {"layer_decay": self.layer_decay}
+        return super().get_config() | {"layer_decay": self.layer_decay, "layer_rates": self.layer_rates}
 
 
 def layer_multipliers(paths: Iterable[str], decay: float) -> list[float]:

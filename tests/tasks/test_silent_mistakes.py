@@ -1,4 +1,4 @@
-"""Mistakes in what users pass that could go unnoticed: each is put right, refused, or named in the log."""
+"""Mistakes that could go unnoticed, in what users pass and in what they get: each is put right, refused or logged."""
 
 import keras
 import numpy as np
@@ -6,6 +6,7 @@ import pandas as pd
 import pytest
 
 from keras_bert.tasks.decoding.answer_spans import answer_spans
+from keras_bert.tasks.finetune_recipe import FinetuneRecipe
 from keras_bert.tasks.multiple_choice import MultipleChoice
 from keras_bert.tasks.question_answerer import QuestionAnswerer
 from keras_bert.tasks.readers import Reading
@@ -16,8 +17,9 @@ from keras_bert.tasks.run.split_rows import split_rows
 from keras_bert.tasks.text_classifier import TextClassifier
 from keras_bert.tasks.text_regressor import TextRegressor
 from keras_bert.tasks.token_tagger import TokenTagger
+from keras_bert.training.optimizer import AdamW
 from tests.tasks.runs import run
-from tests.tasks.small import TEXTS, small_bert, small_task
+from tests.tasks.small import NO_DROPOUT, TEXTS, small_bert, small_task
 
 # === Labels ===
 
@@ -146,13 +148,31 @@ def test_whole_numbers():
 
 
 @pytest.mark.usefixtures("eager")
+def test_large_numbers_are_learned_as_small_ones(caplog):
+    """Numbers up to 50 as those up to 5, if the head for these starts at their mean too."""
+    answers, numbers = [], np.array([1.0, 5.0, 2.0, 4.0], "float32")
+    recipe = FinetuneRecipe(epochs=4, batch_size=2, learning_rate=0.01, clipnorm=1e9, weight_decay=0.0, epsilon=1e-12)
+    for scale in (1, 10):
+        keras.utils.set_random_seed(0)
+        task = TextRegressor(small_bert(**NO_DROPOUT))
+        if scale == 1:
+            task.get_layer("regressor").bias.assign([numbers.mean()])
+        task.fit(TEXTS, scale * numbers, recipe=recipe, verbose=0)
+        answers.append(task.score(TEXTS))
+    np.testing.assert_allclose(answers[1], 10 * answers[0], rtol=1e-4)
+    assert np.abs(answers[0] - numbers.mean()).min() > 0.01  # something was learned
+    assert "as large as 50: the head starts at their mean, 30, and its learning rate is 10 times that" in caplog.text
+    config = task.optimizer.get_config()
+    assert AdamW.from_config(config).layer_rates == {"regressor": 10.0}
+    kernel = keras.ops.convert_to_numpy(task.get_layer("regressor").kernel)
+    task.start_head(10 * numbers)  # the head is trained, so it stays
+    np.testing.assert_array_equal(task.get_layer("regressor").kernel, kernel)
+
+
+@pytest.mark.usefixtures("eager")
 def test_a_loss_that_diverges(caplog):
-    keras.utils.set_random_seed(0)
     task = TextRegressor(small_bert())
     task.fit(TEXTS, [1e30, -1e30, 1e30, -1e30], verbose=0)
-    assert (
-        "The numbers to learn are as large as 1e+30, but a fine-tuned model hardly learns numbers above" in caplog.text
-    )
     assert "The loss of epoch 1 is inf, so the weights are damaged. Load the model again" in caplog.text
 
 

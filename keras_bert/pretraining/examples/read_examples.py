@@ -74,44 +74,20 @@ class ExampleReader:
         """Find and check the shards; the arguments are those of `read_examples`."""
         check_choice("damaged", damaged, DAMAGED)
         files: list[tuple[str, int | None, int | None]]
-        more: dict[str, Any]
-        is_static = True
         if isinstance(source, str | os.PathLike) and is_examples_directory(directory := os.fspath(source)):
-            files = [
-                (os.path.join(directory, shard.name), shard.examples, shard.size) for shard in read_shards(directory)
-            ]
-            settings, own = read_settings(directory)
-            if vocabulary is not None and vocabulary != own:
-                pairs = zip(vocabulary, own, strict=False)
-                equal = sum(1 for _ in itertools.takewhile(lambda pair: pair[0] == pair[1], pairs))
-                raise ValueError(
-                    f"The model's vocabulary is not that of the examples in {directory}. Write the examples again "
-                    "with the model's vocabulary, or build the model with the examples' vocab.txt. "
-                    f"Received: {len(vocabulary)} pieces of the model and {len(own)} of the examples; the first "
-                    f"{equal} are the same"
-                )
-            is_static = settings.mode == "static"
-            more = {
-                "seq_length": settings.seq_length,
-                "predictions": (masking or settings.masking).predictions(settings.seq_length),
-                "nsp": settings.nsp,
-                "vocabulary": own,
-                "rules": settings.rules,
-                "masking": None if is_static else masking or settings.masking,
-            }
+            files, properties = _of_directory(directory, vocabulary, masking)
         else:
-            files = [(path, None, None) for path in find_records(source)]
-            more = {"vocabulary": vocabulary}
-        if masking is not None and is_static:
+            files, properties = [(path, None, None) for path in find_records(source)], {}
+        if masking is not None and properties.get("masking") is None:
             raise ValueError(f"The examples in {source} are masked already. Leave out `masking`. Received: {masking}")
         shards = tuple(found for file in files for found in readable_ranges(*file, damaged))
         if not shards:
             raise ValueError(
                 f"{source} holds no example. Name another folder or other files. Received: {len(files)} files"
             )
-        if "seq_length" not in more:
-            more |= describe_alike(list(dict.fromkeys(shard.path for shard in shards)))
-        return cls(shards=shards, **more)
+        if not properties:
+            properties = {"vocabulary": vocabulary, **describe_alike(list(dict.fromkeys(one.path for one in shards)))}
+        return cls(shards=shards, **properties)
 
     @property
     def paths(self) -> list[str]:
@@ -218,3 +194,28 @@ def _checked(ids: Any, size: int) -> Any:
     most = tf.reduce_max(ids)
     with tf.control_dependencies([tf.debugging.Assert(most < size, [message, most])]):
         return tf.identity(ids)
+
+
+def _of_directory(
+    directory: str, vocabulary: Vocabulary | None, masking: Masking | None
+) -> tuple[list[tuple[str, int | None, int | None]], dict[str, Any]]:
+    """The files of a directory of `write_examples`, with their examples and bytes, and the fields of their reader."""
+    shards = read_shards(directory)
+    settings, own = read_settings(directory)
+    if vocabulary is not None and vocabulary != own:
+        pairs = zip(vocabulary, own, strict=False)
+        equal = sum(1 for _ in itertools.takewhile(lambda pair: pair[0] == pair[1], pairs))
+        raise ValueError(
+            f"The model's vocabulary is not that of the examples in {directory}. Write the examples again with the "
+            "model's vocabulary, or build the model with the examples' vocab.txt. Received: "
+            f"{len(vocabulary)} pieces of the model and {len(own)} of the examples; the first {equal} are the same"
+        )
+    properties = {
+        "seq_length": settings.seq_length,
+        "predictions": (masking or settings.masking).predictions(settings.seq_length),
+        "nsp": settings.nsp,
+        "vocabulary": own,
+        "rules": settings.rules,
+        "masking": None if settings.mode == "static" else masking or settings.masking,
+    }
+    return [(os.path.join(directory, shard.name), shard.examples, shard.size) for shard in shards], properties

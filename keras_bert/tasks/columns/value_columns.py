@@ -12,7 +12,6 @@ from keras_bert.tasks.columns.text_columns import check_lengths, is_missing, row
 logger = logging.getLogger("keras_bert")
 
 LARGEST = float(np.finfo("float32").max)
-LARGE = 100  # numbers above it are hard to learn
 DEVIATIONS = (1e-6, 1e18)  # standard deviations by which Keras's Normalization can divide in float32
 
 
@@ -104,15 +103,6 @@ def check_not_nan(outputs: Iterable[np.ndarray]) -> None:
                 "weights: load the model again, and train it with a lower learning rate. Received: NaN for row "
                 f"{row}"
             )
-
-
-def warn_of_large_numbers(numbers: np.ndarray) -> None:
-    """Say that numbers far from 0 are hard to learn, since a step changes the weights by the learning rate at most."""
-    if (largest := np.abs(numbers).max(initial=0)) > LARGE:
-        logger.warning(
-            "The numbers to learn are as large as %g, but a fine-tuned model hardly learns numbers above %d. Divide "
-            "them first; on the command line, --scale does it.", largest, LARGE
-        )  # fmt: skip
 
 
 def warn_of_one_score(scores: np.ndarray) -> None:
