@@ -13,6 +13,7 @@ from keras_bert.checks import check_flag
 from keras_bert.choices import MAX_WINDOWS
 from keras_bert.layers.norm import Dropout
 from keras_bert.tasks.columns.other_columns import OtherColumns, with_columns
+from keras_bert.tasks.columns.tables import by_labels, is_table
 from keras_bert.tasks.columns.text_columns import as_batch
 from keras_bert.tasks.columns.value_columns import check_not_nan
 from keras_bert.tasks.heads import check_bert, head_layer
@@ -255,7 +256,9 @@ class TextClassifier(LongTextTask):
     def target_ids(self, y: Any) -> Any:
         if y is None:
             return None
-        return several_labels(y, self.labels) if self.multi_label else label_ids(y, self.labels)
+        if not self.multi_label:
+            return label_ids(y, self.labels)
+        return several_labels(by_labels(y, self.labels) if is_table(y) else y, self.labels)
 
     @property
     def weighs_labels_in_loss(self) -> bool:

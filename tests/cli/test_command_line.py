@@ -103,15 +103,15 @@ def test_which_messages_are_shown(words, levels):
 
 
 def test_an_error_of_several_lines_is_one_line(run, monkeypatch):
-    def fail():
+    def fail(_):
         raise ValueError("First.\n  Second.")
 
-    monkeypatch.setattr(cli.models, "_known", fail)
+    monkeypatch.setattr(cli.models.dataclasses, "asdict", fail)
     assert run("models") == (1, "", "keras-bert: First. Second.\n")
 
 
 def test_an_unexpected_error_is_one_line(run, monkeypatch):
-    monkeypatch.setattr(cli.models, "_known", Mock(side_effect=AttributeError("no attribute\n'strip'")))
+    monkeypatch.setattr(cli.models.dataclasses, "asdict", Mock(side_effect=AttributeError("no attribute\n'strip'")))
     code, out, err = run("models")
     assert (code, out) == (1, "")
     assert re.fullmatch(r"keras-bert: .*with --debug .*Received: AttributeError: no attribute 'strip'\n", err)

@@ -194,7 +194,7 @@ def test_candidates_are_in_order_and_hold_their_marks():
 def test_answers_that_are_not_in_their_contexts_are_counted_and_named(caplog):
     task = small_task("answerer")
     task.fit(QUESTIONS, ["Rome", "Paris"], epochs=1, verbose=0)
-    assert "not learned: 1 of 2, such as" in caplog.text
+    assert "do not count in the loss: 1 of 2, such as" in caplog.text
     assert "'Paris' at row 1" in caplog.text
     with pytest.raises(ValueError, match="in its context"):
         task.fit(QUESTIONS, ["London", "Paris"], verbose=0)

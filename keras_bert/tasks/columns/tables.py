@@ -3,9 +3,11 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+import numpy as np
+
 from keras_bert.inputs import INPUTS, OTHER_NAMES, renaming
 from keras_bert.tasks.columns.text_columns import is_missing, rows_of
-from keras_bert.wording import plural
+from keras_bert.wording import listed, plural
 
 
 def is_table(x: Any) -> bool:
@@ -22,6 +24,21 @@ def column_names(table: Any) -> list[str]:
     if isinstance(table, list):
         return list(dict.fromkeys(name for row in table for name in row))
     return list(getattr(table, "column_names", None) or getattr(table, "columns", table))
+
+
+def by_labels(table: Any, labels: Sequence[str]) -> Any:
+    """The columns of a table of 0 and 1, [n, C], in the order of the labels; as they are if they have no names."""
+    names = column_names(table)
+    if names == list(range(len(labels))):
+        return table
+    if len(names) != len(labels) or set(map(str, names)) != set(labels):
+        raise ValueError(
+            "y is a table whose columns are not the task's labels. Name each column after its label, or pass a matrix "
+            f"with the columns in the order of the labels, {listed(list(map(repr, labels)), 8)}. "
+            f"Received: {listed(list(map(repr, names)), 8)}"
+        )
+    columns = dict(zip(map(str, names), named_columns(table, names), strict=True))
+    return np.transpose([columns[label] for label in labels])
 
 
 def named_columns(table: Any, names: Sequence[str]) -> list[list[Any]]:

@@ -6,7 +6,6 @@ from typing import Any
 
 import numpy as np
 
-from keras_bert.tasks.columns.tables import column_names, is_table, named_columns
 from keras_bert.tasks.columns.text_columns import is_missing, rows_of
 from keras_bert.tasks.readers.rows import Rows
 from keras_bert.text.texts import utf8
@@ -172,15 +171,6 @@ def warn_of_missing(labels: Sequence[str], targets: np.ndarray) -> None:
 
 def several_labels(y: Any, labels: tuple[str, ...]) -> np.ndarray:
     """0 and 1 of each label, float32 [n, C]."""
-    if is_table(y) and (names := column_names(y)) != list(range(len(labels))):
-        if set(map(str, names)) != set(labels) or len(names) != len(labels):
-            raise ValueError(
-                "y is a table whose columns are not the task's labels. Name each column after its label, or pass a "
-                f"matrix with the columns in the order of the labels, {listed(list(map(repr, labels)), 8)}. "
-                f"Received: {listed(list(map(repr, names)), 8)}"
-            )
-        by_label = dict(zip(map(str, names), named_columns(y, names), strict=True))
-        y = np.transpose([by_label[label] for label in labels])
     if getattr(y, "ndim", 1) == 2:
         matrix = np.asarray(y)
         other = matrix[~np.isin(matrix, (0, 1))].tolist()
