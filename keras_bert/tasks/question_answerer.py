@@ -251,8 +251,8 @@ class QuestionAnswerer(Task):
             with quickly(self.bert.preprocessor, questions[part]):
                 examples = self._examples_to_answer((questions[part], contexts[part]))
                 logits = self.logits(examples, batch_size)
-            check_not_nan(logits)
-            found += self.decode(examples, logits, **options)
+                check_not_nan(logits)
+                found += self.decode(examples, logits, **options)
         return found
 
     def decode(
