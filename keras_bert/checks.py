@@ -17,7 +17,10 @@ def check_positive(options: Any, *names: str) -> None:
     ValueError: `steps` must be at least 1. Use a larger value. Received: steps=0
     """
     for name in names:
-        count_of(name, getattr(options, name), 1)
+        value = getattr(options, name)
+        if value is None:
+            raise TypeError(f"`{name}` must be a whole number. Received: {name}=None")
+        count_of(name, value, 1)
 
 
 def check_finite(options: Any, *names: str) -> None:

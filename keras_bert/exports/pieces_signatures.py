@@ -51,7 +51,8 @@ def pieces_signatures(reader: TextReader) -> dict[str, Signature]:
             "total": tf.reduce_sum(lengths, axis=1),
         }
 
-    return dict(zip(("pieces", "pieces_pair"), text_signatures(pieces).values(), strict=True))
+    found = text_signatures(pieces)
+    return {"pieces": found["serving_default"], "pieces_pair": found["pair"]}
 
 
 def piece_names(vocabulary: Vocabulary) -> np.ndarray:

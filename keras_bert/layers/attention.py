@@ -20,12 +20,15 @@ class SelfAttention(keras.layers.Layer):
         remat: compute the probabilities again in the backward pass instead of keeping them.
     """
 
-    def __init__(self, num_heads: int, *, dropout: float = 0.0, remat: bool = False, **kwargs: Any) -> None:
+    def __init__(
+        self, num_heads: int, *, dropout: float = 0.0, remat: bool = False, seed: int | None = None, **kwargs: Any
+    ) -> None:
         super().__init__(**kwargs)
         self.num_heads = num_heads
         self.dropout = dropout
         self.remat = remat
-        self.seed_generator = keras.random.SeedGenerator() if dropout else None
+        self.seed = seed
+        self.seed_generator = keras.random.SeedGenerator(seed) if dropout else None
         self.built = True
 
     def call(self, qkv: Any, padding: dict[str, Any], training: bool | None = None) -> Any:
@@ -53,7 +56,8 @@ class SelfAttention(keras.layers.Layer):
         return KerasTensor((None, qkv.shape[-1] // 3), dtype=self.compute_dtype)
 
     def get_config(self) -> dict[str, Any]:
-        return {**super().get_config(), "num_heads": self.num_heads, "dropout": self.dropout, "remat": self.remat}
+        numbers = {"num_heads": self.num_heads, "dropout": self.dropout, "remat": self.remat, "seed": self.seed}
+        return {**super().get_config(), **numbers}
 
 
 @keras.saving.register_keras_serializable("keras_bert")

@@ -4,7 +4,7 @@ import dataclasses
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from keras_bert.checks import check_finite, check_share, count_of
+from keras_bert.checks import check_finite, check_positive, check_share
 from keras_bert.wording import plural
 
 if TYPE_CHECKING:
@@ -56,8 +56,7 @@ class FinetuneRecipe:
     class_weight: Any = None
 
     def __post_init__(self) -> None:
-        for name in ("epochs", "batch_size", "accumulate"):
-            count_of(name, getattr(self, name), 1)
+        check_positive(self, "epochs", "accumulate", *(["batch_size"] if self.batch_size is not None else []))
         check_finite(self, "learning_rate", "warmup", "weight_decay", "clipnorm", "epsilon", *SHARES)
         check_share(self, *SHARES)
         for name, useless, what, off in (

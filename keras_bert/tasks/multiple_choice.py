@@ -137,7 +137,8 @@ class MultipleChoice(Task):
     def target_ids(self, y: Any) -> Any:
         if y is None:
             return None
-        for row, value in enumerate(rows_of(y, "choice")):
+        y = rows_of(y, "choice")
+        for row, value in enumerate(y):
             if str(value).isdecimal() and int(value) >= self.choices:
                 raise ValueError(
                     f"The right choice at row {row} must be a number from 0 to {self.choices - 1}, since the first "

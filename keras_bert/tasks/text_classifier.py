@@ -258,7 +258,15 @@ class TextClassifier(LongTextTask):
             return None
         if not self.multi_label:
             return label_ids(y, self.labels)
-        return several_labels(by_labels(y, self.labels) if is_table(y) else y, self.labels)
+        return several_labels(self._in_order(y), self.labels)
+
+    def _columns(self, x: Any, *given: Any, labels: bool = True) -> tuple[Any, Any, Any]:
+        x, y, weights = super()._columns(x, *given, labels=labels)
+        return x, self._in_order(y), weights
+
+    def _in_order(self, y: Any) -> Any:
+        """With `multi_label`, the columns of a table of 0 and 1 in the order of the labels, whatever is cut from it."""
+        return by_labels(y, self.labels) if self.multi_label and y is not None and is_table(y) else y
 
     @property
     def weighs_labels_in_loss(self) -> bool:

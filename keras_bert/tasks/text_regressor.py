@@ -33,6 +33,7 @@ from keras_bert.text.tokenized_rows import pieces
 
 PAIRS = ("together", "cosine")
 USUAL = 5.0  # the largest of the numbers that a new head learns as it is, as in STS-B
+SPREAD = 1.5  # the standard deviation of STS-B's numbers
 
 logger = logging.getLogger("keras_bert")
 
@@ -140,24 +141,21 @@ class TextRegressor(LongTextTask):
         warn_of_one_score(examples.targets)
 
     def start_head(self, targets: Any) -> dict[str, float]:
-        """Numbers far from 0 take a head too many steps. It starts at their mean, and all of it is as much larger.
+        """A new head needs too many steps to numbers far from 0, so it starts at their mean.
 
-        So a model learns numbers from 0 to 50 as it learns numbers from 0 to 5.
+        If they are spread, its weights and its learning rate are scaled up too, so that a model learns numbers from 0
+        to 50 as it learns numbers from 0 to 5.
         """
-        if targets is None or self.pairs == "cosine":
+        if targets is None or self.pairs == "cosine" or np.abs(targets).max() <= USUAL:
             return {}
-        targets = np.asarray(targets, "float32")
-        if (rate := float(np.abs(targets).max()) / USUAL) <= 1:
-            return {}
+        targets = np.asarray(targets, "float64")
+        mean, rate = float(targets.mean()), max(1.0, float(targets.std()) / SPREAD)
         head = self.get_layer("regressor")
-        mean = float(targets.mean())
         if not ops.convert_to_numpy(head.bias).any():  # it is new
             head.kernel.assign(head.kernel * rate)
             head.bias.assign(ops.full_like(head.bias, mean))
-        logger.info(
-            "The numbers to learn are as large as %g: the head starts at their mean, %g, and its learning rate is %g "
-            "times that of the encoder.", rate * USUAL, mean, rate
-        )  # fmt: skip
+            logger.info("The head starts at the mean of the numbers to learn, %g.", mean)
+        logger.info("The learning rate of the head is %g times that of the encoder.", rate)
         return {"regressor": rate}
 
     def examples(self, x: Any, y: Any = None, sample_weight: Any = None, class_weight: Any = None) -> LabelledRows:

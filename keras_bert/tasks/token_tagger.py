@@ -12,7 +12,7 @@ from keras_bert.bert import Bert
 from keras_bert.checks import check_choice, check_flag
 from keras_bert.layers.norm import Dropout
 from keras_bert.tasks.columns.text_columns import rows_of
-from keras_bert.tasks.columns.value_columns import weight_column
+from keras_bert.tasks.columns.value_columns import check_not_nan, weight_column
 from keras_bert.tasks.decoding.decode_entities import decode_entities, entity_decoder, scheme_of, types_of
 from keras_bert.tasks.decoding.entities import Entity, Run, encode, has_entities, stray_label
 from keras_bert.tasks.decoding.entity_table import entity_table
@@ -237,7 +237,9 @@ class TokenTagger(Task):
             return []
         if not examples.decoding.given_words:
             raise TypeError("tag_words was called with texts. Pass lists of words, or use `tag`. Received: texts")
-        return self.decode_words(examples, self.logits(examples, batch_size))
+        logits = self.logits(examples, batch_size)
+        check_not_nan(logits)
+        return self.decode_words(examples, logits)
 
     def decode(self, examples: LabelledRows, logits: list[np.ndarray]) -> list[list[Entity]]:
         found = self._decode(examples, logits)

@@ -53,7 +53,7 @@ class JaxCheckpoints:
         storage.make_folder(directory)
         options = orbax.CheckpointManagerOptions(
             max_to_keep=keep,
-            keep_time_interval=None if keep_every_hours is None else timedelta(hours=keep_every_hours),
+            keep_time_interval=timedelta(hours=keep_every_hours) if keep_every_hours else None,
             step_prefix="step",
             cleanup_tmp_directories=True,
         )

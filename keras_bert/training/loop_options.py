@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from keras_bert.checks import check_finite, count_of
+from keras_bert.checks import check_finite, check_positive
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -11,7 +11,8 @@ class LoopOptions:
 
     steps_per_loop: how many steps run in one graph, without a log line, checkpoint or signal in between.
     checkpoint_every, validate_every: steps from one checkpoint, and one validation, to the next.
-    keep: how many of the latest checkpoints are kept. keep_every_hours: of the older ones, one in so many hours is.
+    keep: how many of the latest checkpoints are kept.
+    keep_every_hours: of the older ones, one is kept for every so many hours; none without it, or with 0.
     """
 
     steps_per_loop: int = 10
@@ -21,7 +22,6 @@ class LoopOptions:
     keep_every_hours: float | None = None
 
     def __post_init__(self) -> None:
-        for name in ("steps_per_loop", "checkpoint_every", "validate_every", "keep"):
-            count_of(name, getattr(self, name), 1)
+        check_positive(self, "steps_per_loop", "checkpoint_every", "validate_every", "keep")
         if self.keep_every_hours is not None:
             check_finite(self, "keep_every_hours")

@@ -67,7 +67,7 @@ class AdamW(_OfBert, keras.optimizers.AdamW):
 
     Args:
         layer_decay: below 1, lower layers change less; see `layer_multipliers`. Their weight decay is as much smaller.
-        layer_rates: what the learning rate of a layer is multiplied by, by the layer's name.
+        layer_rates: what the learning rate of a layer is multiplied by, by the layer's name; its weight decay is not.
 
     >>> optimizer = AdamW(3e-5)
     >>> float(optimizer.weight_decay)
@@ -86,15 +86,17 @@ class AdamW(_OfBert, keras.optimizers.AdamW):
     def build(self, variables: Any) -> None:
         super().build(variables)
         paths = [getattr(variable, "path", variable.name) for variable in variables]
-        rates = [self.layer_rates.get(path.split("/")[-2], 1.0) if "/" in path else 1.0 for path in paths]
-        of_depth = layer_multipliers(paths, self.layer_decay)
-        set_untracked(self, "_multipliers", [rate * depth for rate, depth in zip(rates, of_depth, strict=True)])
+        set_untracked(self, "_of_depth", layer_multipliers(paths, self.layer_decay))
+        set_untracked(self, "_of_layer", [self.layer_rates.get(path.split("/")[-2:][0], 1.0) for path in paths])
 
     def update_step(self, gradient: Any, variable: Any, learning_rate: Any) -> None:
-        if (multiplier := self._multipliers[number_of(self, variable)]) != 1:
-            learning_rate = learning_rate * multiplier
-        if self.decays_in_update and decays(self, variable):
-            self.assign_sub(variable, variable * ops.cast(learning_rate * self.weight_decay, variable.dtype))
+        number = number_of(self, variable)
+        if self.decays_in_update:
+            learning_rate = learning_rate * self._of_depth[number]
+            if decays(self, variable):
+                self.assign_sub(variable, variable * ops.cast(learning_rate * self.weight_decay, variable.dtype))
+        if self._of_layer[number] != 1:
+            learning_rate = learning_rate * self._of_layer[number]
         if self.amsgrad or keras.backend.backend() != "tensorflow":
             super().update_step(gradient, variable, learning_rate)
             return

@@ -9,6 +9,7 @@ from typing import Any
 import keras
 import numpy as np
 
+from keras_bert.inputs import INPUTS, OTHER_NAMES
 from keras_bert.tasks.columns.tables import is_table
 from keras_bert.tasks.columns.tf_datasets import example_of, is_dataset
 
@@ -27,7 +28,8 @@ def is_packed(x: Any) -> bool:
 def packed_batches(x: Any) -> Any:
     """What is given to Keras in place of x: a dict with arrays in place of lists.
 
-    An error if its arrays are not of one length, or if the first batch of a PyDataset or a generator has texts.
+    An error if its arrays are not of one length, if the first batch of a PyDataset or a generator has texts, or if a
+    tf.data has other columns.
     """
     if isinstance(x, dict):
         arrays = {name: np.asarray(ids) if isinstance(ids, list) else ids for name, ids in x.items()}
@@ -44,6 +46,12 @@ def packed_batches(x: Any) -> Any:
         read = list(itertools.islice(x, 1))
         batch, x = read[0] if read else None, (one for one in itertools.chain(read, x))
     else:
+        if is_dataset(x) and not {*INPUTS, *OTHER_NAMES} & set(columns := example_of(x.element_spec)[0]):
+            raise TypeError(
+                "A tf.data yields a dict of columns, but it must yield (x, y). Use dataset.map, such as "
+                'dataset.map(lambda row: (row["text"], row["label"])). '
+                f"Received: a tf.data of dicts with {', '.join(map(str, columns))}"
+            )
         return x
     for value in keras.tree.flatten(batch[0] if isinstance(batch, tuple) else batch):
         dtype = getattr(value, "dtype", None)

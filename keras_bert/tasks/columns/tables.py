@@ -29,9 +29,9 @@ def column_names(table: Any) -> list[str]:
 def by_labels(table: Any, labels: Sequence[str]) -> Any:
     """The columns of a table of 0 and 1, [n, C], in the order of the labels; as they are if they have no names."""
     names = column_names(table)
-    if names == list(range(len(labels))):
-        return table
     if len(names) != len(labels) or set(map(str, names)) != set(labels):
+        if names == list(range(len(labels))):
+            return table
         raise ValueError(
             "y is a table whose columns are not the task's labels. Name each column after its label, or pass a matrix "
             f"with the columns in the order of the labels, {listed(list(map(repr, labels)), 8)}. "

@@ -95,14 +95,12 @@ def weight_column(sample_weight: Any, count: int) -> np.ndarray:
 
 
 def check_not_nan(outputs: Iterable[np.ndarray]) -> None:
-    """Refuse what damaged weights compute."""
-    for row, values in enumerate(outputs):
-        if np.isnan(values).any():
-            raise ValueError(
-                "The outputs of the model are NaN, so its weights are damaged. Training that diverges leaves such "
-                "weights: load the model again, and train it with a lower learning rate. Received: NaN for row "
-                f"{row}"
-            )
+    """Refuse outputs with NaN."""
+    if any(np.isnan(values).any() for values in outputs):
+        raise ValueError(
+            "The outputs of the model are NaN, so its weights are damaged. Training that diverges leaves such weights: "
+            "load the model again, and train it with a lower learning rate. Received: NaN"
+        )
 
 
 def warn_of_one_score(scores: np.ndarray) -> None:

@@ -53,7 +53,7 @@ class ScoreModes(keras.callbacks.Callback):
 
 
 class DivergenceWarning(keras.callbacks.Callback):
-    """Says that a loss is no longer finite, since nothing else does until the model is asked."""
+    """Says that a loss is no longer finite, which a training on one device would not say."""
 
     def on_epoch_end(self, epoch: int, logs: Any = None) -> None:
         loss = (logs or {}).get("loss", 0.0)

@@ -17,8 +17,8 @@ def read_squad(path: str | os.PathLike, *, answers: bool = True) -> Rows:
     """Questions and contexts, for a `QuestionAnswerer`; y holds {"text": [...], "answer_start": [...]}.
 
     The lists are empty for a question that v2.0 marks as impossible. With answers=False only the questions are read. An
-    answer that is not in its context at the place that the file gives is kept, because scoring needs only its text; the
-    log counts such answers and names the first.
+    answer that is not in its context at the place that the file gives is kept, because scoring needs only its text. Its
+    start is then the nearest place that has it. The log counts such answers and names the first.
     """
     questions: list[str] = []
     contexts: list[str] = []

@@ -86,7 +86,9 @@ def check_weighted(class_weight: Any, labels: Sequence[str]) -> None:
                 f"The weight of {name!r} in class_weight must be finite, and not below 0. Correct it; to leave a label "
                 f"out, give it 0. Received: {weight!r}"
             )
-    if all(class_weight.get(name, class_weight.get(id, 1)) == 0 for id, name in enumerate(labels)):
+    weights = np.ones(len(labels))
+    weights[label_ids(list(class_weight), tuple(labels))] = list(class_weight.values())
+    if not weights.any():
         raise ValueError(
             "class_weight is 0 for every label, so nothing would be learned. Give at least one label a weight above 0. "
             f"Received: class_weight={class_weight!r}"

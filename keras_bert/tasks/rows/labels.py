@@ -50,7 +50,7 @@ def sorted_labels(labels: Iterable[str]) -> list[str]:
     (['9', '10'], ['10', 'a', 'b'])
     """
     names = sorted(set(labels))
-    return sorted(names, key=int) if all(map(_is_numeral, names)) else names
+    return sorted(names, key=int) if all(map(is_numeral, names)) else names
 
 
 def with_outside(labels: list[str]) -> list[str]:
@@ -141,7 +141,7 @@ def _label_id(value: Any, ids: dict[str, int], row: int, where: str) -> int:
         )
     value = int(value)
     name, names = str(value), list(ids)
-    if all(map(_is_numeral, names)):
+    if all(map(is_numeral, names)):
         return _label_id(name, ids, row, where)
     if 0 <= value < len(ids):
         if ids.get(name, value) != value:
@@ -157,7 +157,7 @@ def _label_id(value: Any, ids: dict[str, int], row: int, where: str) -> int:
     )
 
 
-def _is_numeral(name: str) -> bool:
+def is_numeral(name: str) -> bool:
     """Whether a label is a whole number, which may be negative."""
     return name.removeprefix("-").isdecimal()
 

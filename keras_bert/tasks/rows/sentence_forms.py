@@ -14,7 +14,7 @@ from keras_bert.tasks.readers.sentences import check_negatives
 FORMS = {"ranking": "pairs", "cosine": "scores", "cosent": "scores", "triplet": "labels"}  # of each loss
 OF_LOSSES = {"temperature": ("ranking", "cosent"), "symmetric": ("ranking",)}  # the losses that have an option
 BY_FORM = {"pairs": "ranking", "scores": "cosine", "labels": "triplet"}  # the default loss of each form
-SCORES = {  # of held-out rows of each form; by the first one, an epoch is best
+SCORES = {  # of held-out rows of each form; the first one chooses the best epoch
     "pairs": ("mrr", "recall@1", "recall@5", "recall@10"),
     "scores": ("spearman", "pearson"),
     "labels": ("neighbour_accuracy",),

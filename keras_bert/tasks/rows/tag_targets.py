@@ -32,13 +32,13 @@ def tag_targets(units: Units, y: list[Any], labels: tuple[str, ...], unit: str) 
                 )
             of_words.append(label_ids(given, labels, where=f"row {number}"))
         else:
-            if given and not has_entities(labels):
+            pieces = units.firsts(number)  # where the units of this text begin
+            runs, cut = units.runs(number, given)
+            if runs and not has_entities(labels):
                 raise ValueError(
                     f"Row {number} has entities, for which the task needs labels such as 'B-PER' and 'I-PER'. Build it "
                     f"with labels that begin with B- and I-. Received: labels={labels}"
                 )
-            pieces = units.firsts(number)  # where the units of this text begin
-            runs, cut = units.runs(number, given)
             cuts += [number] * cut
             names = encode(runs, len(pieces), labels)
             found[pieces] = label_ids(names, labels, where=f"row {number}")

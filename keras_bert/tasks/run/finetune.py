@@ -20,7 +20,7 @@ from keras_bert.tasks.metrics.by_label import one_sided
 from keras_bert.tasks.metrics.scores import LOWER_IS_BETTER, scores
 from keras_bert.tasks.readers import Rows, RowStream
 from keras_bert.tasks.readers.only_texts import check_held_out
-from keras_bert.tasks.rows.labels import check_known
+from keras_bert.tasks.rows.labels import check_known, is_numeral
 from keras_bert.tasks.run.best_epoch import BestEpoch
 from keras_bert.tasks.run.calibrated import calibrated
 from keras_bert.tasks.run.epoch_log import EpochLog
@@ -83,7 +83,9 @@ def finetune(settings: FinetuneSettings, output: Path, *, floors: Sequence[float
         train, valid = read_files(settings)
         with _locked(folder, settings):
             metrics = _run(settings, folder, train, valid, callbacks, floors)
-    folder.rename(output)  # which replaces an empty folder, see check_new_folder
+    if output.exists():
+        output.rmdir()  # it is empty, see check_new_folder
+    folder.rename(output)
     return metrics
 
 
@@ -135,18 +137,18 @@ def _warn_of_labels(rows: Rows, labels: list[str], separator: str | None) -> Non
     missing = [label for label in known if label in _MISSING]
     if 0 < len(missing) < len(known):
         logger.warning(
-            "%s has the %s %s, which pandas writes where a value is missing. If it is, delete these rows.",
+            "%s has the %s %s, which often means that a value is missing. If so, delete these rows.",
             rows.path, plural("label", len(missing)), listed(list(map(repr, missing))),
         )  # fmt: skip
     by_letters: dict[str, list[str]] = {}
     for label in known:
-        by_letters.setdefault(label.casefold(), []).append(label)
+        by_letters.setdefault(label.lower(), []).append(label)
     if alike := next((names for names in by_letters.values() if len(names) > 1), None):
         logger.warning(
             "The labels %s of %s differ only in capital letters. If they mean the same, write them alike.",
             listed(list(map(repr, alike))), rows.path,
         )  # fmt: skip
-    if 0 < sum(map(str.isdecimal, known)) < len(known):
+    if 0 < sum(map(is_numeral, known)) < len(known):
         logger.warning(
             "The labels of %s are numbers and words: %s. If two of them mean the same, write them alike.",
             rows.path, listed(list(map(repr, known)), 8),

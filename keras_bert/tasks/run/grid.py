@@ -150,6 +150,8 @@ def finish(best: Path, output: Path, more: dict[str, Any]) -> dict[str, Any]:
     folder, metrics = best.parent, read_json(best / METRICS_FILE) | more
     write_json(best / METRICS_FILE, metrics)
     write_card(best / "README.md", FinetuneSettings.from_json(best / SETTINGS_FILE), metrics)
+    if output.exists():
+        output.rmdir()
     best.rename(output)
     shutil.rmtree(folder)
     return metrics

@@ -29,11 +29,12 @@ def split_rows(
     order = order[np.argsort(_strata(rows)[order], kind="stable")]
     held_out = np.zeros(len(rows), bool)
     held_out[order[np.diff(np.floor(np.arange(len(rows) + 1) * share + 0.5)) > 0]] = True
+    chosen = held_out.any()
     _keep_labels(rows, held_out, labels)
     learned, held = rows.take(np.flatnonzero(~held_out)), rows.take(np.flatnonzero(held_out))
     if not (len(learned) and len(held)):
         missing = "validate on" if len(learned) else "learn from"
-        once = len(rows) > 1 and not len(held) and len(set(map(str, rows.sample.y))) == len(rows)
+        once = chosen and not held_out.any()
         why = ", since each label has only one row" if once else ""
         remedy = "Add rows" if once else "Use another share"
         raise ValueError(
