@@ -26,10 +26,10 @@ class Traced(ServedVersion):
     """As if it had been saved and loaded, which takes longer than tracing."""
 
     def __init__(self, part, signatures):
-        self.part, self.facts = part, {}
+        self.part, self.facts, self.threads = part, {}, BatchThreads()
         self.signatures = {name: _Named(function) for name, function in signatures.items()}
         self.batchers = {
-            name: batcher_for(function, self.runner(function), BatchThreads())
+            name: batcher_for(function, self.runner(function), self.threads)
             for name, function in self.signatures.items()
         }
 
