@@ -153,7 +153,7 @@ class TextRegressor(LongTextTask):
         head = self.get_layer("regressor")
         if not ops.convert_to_numpy(head.bias).any():  # it is new
             head.kernel.assign(head.kernel * rate)
-            head.bias.assign(ops.full_like(head.bias, mean))
+            head.bias.assign([mean])
             logger.info("The head starts at the mean of the numbers to learn, %g.", mean)
         logger.info("The learning rate of the head is %g times that of the encoder.", rate)
         return {"regressor": rate}
