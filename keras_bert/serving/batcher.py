@@ -28,7 +28,7 @@ class _Waiting(NamedTuple):
 
 
 class BatchThreads:
-    """Two threads that run the batches of all batchers of a server, one that counts, and the requests that wait.
+    """Two threads that run the batches of all batchers of a server, one that counts pieces, and what waits for them.
 
     At most `MAX_WAITING` requests, with `max_bytes` bytes in all when they are padded to their longest rows, may wait.
     Further ones are refused.

@@ -141,10 +141,10 @@ class TextRegressor(LongTextTask):
         warn_of_one_score(examples.targets)
 
     def start_head(self, targets: Any) -> dict[str, float]:
-        """A new head needs too many steps to numbers far from 0, so it starts at their mean.
+        """A new head needs too many steps to reach numbers far from 0, so it starts at their mean.
 
-        If they are spread, its weights and its learning rate are scaled up too, so that a model learns numbers from 0
-        to 50 as it learns numbers from 0 to 5.
+        If they differ much, its weights and its learning rate are scaled up, so that a model learns numbers from 0 to
+        50 as it learns numbers from 0 to 5.
         """
         if targets is None or self.pairs == "cosine" or np.abs(targets).max() <= USUAL:
             return {}

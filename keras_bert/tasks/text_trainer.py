@@ -53,8 +53,8 @@ class TextTrainer(Student):
         loss = args[1] if len(args) > 1 else options.get("loss")
         if isinstance(loss, str) and loss in _OF_PROBABILITIES:
             logger.warning(
-                "loss=%r takes probabilities, but a task returns logits, so it learns little. Pass "
-                "loss=task.default_loss(), or a loss with from_logits=True.", loss
+                "loss=%r takes probabilities, but a task returns logits. Pass loss=task.default_loss(), or a loss with "
+                "from_logits=True.", loss
             )  # fmt: skip
         super().compile(*args, **options)
 

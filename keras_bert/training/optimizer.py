@@ -67,7 +67,7 @@ class AdamW(_OfBert, keras.optimizers.AdamW):
 
     Args:
         layer_decay: below 1, lower layers change less; see `layer_multipliers`. Their weight decay is as much smaller.
-        layer_rates: what the learning rate of a layer is multiplied by, by the layer's name; its weight decay is not.
+        layer_rates: by the name of a layer, a factor for its learning rate. Its weight decay stays as it is.
 
     >>> optimizer = AdamW(3e-5)
     >>> float(optimizer.weight_decay)
@@ -87,7 +87,8 @@ class AdamW(_OfBert, keras.optimizers.AdamW):
         super().build(variables)
         paths = [getattr(variable, "path", variable.name) for variable in variables]
         set_untracked(self, "_of_depth", layer_multipliers(paths, self.layer_decay))
-        set_untracked(self, "_of_layer", [self.layer_rates.get(path.split("/")[-2:][0], 1.0) for path in paths])
+        layers = [path.split("/")[-2:][0] for path in paths]
+        set_untracked(self, "_of_layer", [self.layer_rates.get(layer, 1.0) for layer in layers])
 
     def update_step(self, gradient: Any, variable: Any, learning_rate: Any) -> None:
         number = number_of(self, variable)
