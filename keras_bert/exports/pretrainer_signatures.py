@@ -63,7 +63,7 @@ def _fill_mask(pretrainer: Pretrainer, encode: Any, seq_length: int, run_of: Any
 
     def fill_mask(text: tf.Tensor) -> dict[str, tf.Tensor]:
         ids, start, end = (without_words(part) for part in tokenizer.tokenize_with_offsets(text))  # [B, (pieces)]
-        packed = packer.pack([ids], "longest")
+        packed, cut = packer.pack_and_cut([ids], "longest")
         place = tf.cast(tf.where(packed["input_word_ids"] == vocabulary[MASK]), tf.int32)  # [M, 2]: row and column
         vectors = tf.gather_nd(encode(packed)["sequence_output"], place)  # [M, H]
         found = in_batches(best, {"vectors": vectors}, (2, top))  # [M, 2, top]
@@ -81,7 +81,7 @@ def _fill_mask(pretrainer: Pretrainer, encode: Any, seq_length: int, run_of: Any
         return {
             **{name: ragged.to_tensor() for name, ragged in zip(masks, rows, strict=True)},
             "count": tf.math.bincount(place[:, 0], minlength=count, dtype=tf.int32),
-            "truncated": packer.cut([ids], "longest")[:, 0],
+            "truncated": cut[:, 0],
         }
 
     return Signature(fill_mask, strings("text"))

@@ -207,6 +207,8 @@ def shown(value: Any) -> str:
 
 def plain(values: np.ndarray) -> Any:
     """The array as lists, which JSON can hold."""
-    if values.dtype == object:
-        return np.vectorize(lambda text: text.decode("utf-8", "replace"), otypes=[object])(values).tolist()
-    return values.tolist()
+    return _decoded(values.tolist()) if values.dtype == object else values.tolist()
+
+
+def _decoded(x: Any) -> Any:
+    return x.decode("utf-8", "replace") if isinstance(x, bytes) else [_decoded(one) for one in x]

@@ -128,12 +128,12 @@ class ColumnTask(Task):
     # === Export ===
 
     def signatures(self, logits: Logits, seq_length: int) -> dict[str, Signature]:
-        columns = self.other_columns
+        columns, packer = self.other_columns, self.packer
         if columns is None:
             return super().signatures(logits, seq_length)
 
         def answer(*texts: Any, **fields: Any) -> dict[str, Any]:
-            rows, truncated = pack_texts(self.bert.preprocessor, texts, seq_length, packer=self.packer)
+            rows, truncated = pack_texts(self.bert.preprocessor, texts, seq_length, packer=packer)
             found = logits({**rows, **columns_in_graph(columns, fields)})
             return {**self.answers_in_graph(found, texts), "truncated": truncated}
 

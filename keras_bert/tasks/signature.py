@@ -53,7 +53,8 @@ def pack_texts(
     """
     packer = replace(packer or preprocessor.packer, max_length=seq_length)
     segments = [without_words(preprocessor.tokenize(column)) for column in columns]
-    packed, cut = packer.pack(segments, "longest"), tf.reduce_any(packer.cut(segments, "longest"), axis=1)
+    packed, of_segments = packer.pack_and_cut(segments, "longest")
+    cut = tf.reduce_any(of_segments, axis=1)
     if rows == 1:
         return packed, cut
     packed = {name: tf.reshape(x, [-1, rows, tf.shape(x)[1]]) for name, x in packed.items()}

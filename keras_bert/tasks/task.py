@@ -288,9 +288,10 @@ class Task(FileTask):
 
         logits: runs the exported model on packed rows. seq_length: the longest row.
         """
+        packer = self.packer
 
         def answer(*texts: Any) -> dict[str, Any]:
-            rows, truncated = pack_texts(self.bert.preprocessor, texts, seq_length, packer=self.packer)
+            rows, truncated = pack_texts(self.bert.preprocessor, texts, seq_length, packer=packer)
             answers = self.answers_in_graph(logits(rows), texts)
             if not isinstance(answers, dict):
                 raise TypeError(

@@ -200,10 +200,11 @@ class TextRegressor(LongTextTask):
     def signatures(self, logits: Logits, seq_length: int) -> dict[str, Signature]:
         if self.pairs == "together":
             return super().signatures(logits, seq_length)
+        packer = self.packer
 
         def compare(text: tf.Tensor, text_pair: tf.Tensor) -> dict[str, tf.Tensor]:
             texts = tf.reshape(tf.stack([text, text_pair], axis=1), [-1])  # [B * 2]
-            rows, truncated = pack_texts(self.bert.preprocessor, [texts], seq_length, rows=2, packer=self.packer)
+            rows, truncated = pack_texts(self.bert.preprocessor, [texts], seq_length, rows=2, packer=packer)
             return {"score": logits(rows)[:, 0], "truncated": truncated}
 
         return {"serving_default": Signature(compare, strings("text", "text_pair"))}

@@ -28,8 +28,24 @@ class ChunkTable:
         self._numbers = _Numbers()
         self._pieces = CharacterTable(self._wordpiece)  # the ids of the pieces of each word
         self._characters = 0
-        self.ids = self.starts = self.ends = np.zeros(0, "int32")
-        self.rows = RaggedTensor(RaggedTensor(np.zeros(0, "int64"), [0]), [0])
+        self._ids, self._starts, self._ends = (_Growing("int32") for _ in range(3))
+        self._places, self._words, self._chunks = _Growing("int64"), _Growing("int64", 0), _Growing("int64", 0)
+
+    @property
+    def ids(self) -> np.ndarray:
+        return self._ids.array
+
+    @property
+    def starts(self) -> np.ndarray:
+        return self._starts.array
+
+    @property
+    def ends(self) -> np.ndarray:
+        return self._ends.array
+
+    @property
+    def rows(self) -> RaggedTensor:
+        return RaggedTensor(RaggedTensor(self._places.array, self._words.array), self._chunks.array)
 
     def numbers(self, chunks: Sequence[str]) -> np.ndarray:
         """The number of each chunk. It is valid until the next call."""
@@ -49,16 +65,17 @@ class ChunkTable:
         words = self._normalizer.words(chunks)
         flat = [self._pieces[word] for of_chunk in words for word in of_chunk]
         ids = np.fromiter(chain.from_iterable(flat), "int32")
-        self.ids = np.append(self.ids, ids)
+        self._places.append(np.arange(len(self.ids), len(self.ids) + len(ids)))
+        self._ids.append(ids)
         if self._spans:
             spans = [
                 span for chunk, of_chunk in zip(chunks, words, strict=True) for span in self._spans_of(chunk, of_chunk)
             ]
             starts, ends = np.array(spans, "int32").reshape(-1, 2).T
-            self.starts, self.ends = np.append(self.starts, starts), np.append(self.ends, ends)
-        of_words = _longer(self.rows.values.row_splits, list(map(len, flat)))
-        of_chunks = _longer(self.rows.row_splits, list(map(len, words)))
-        self.rows = RaggedTensor(RaggedTensor(np.arange(len(self.ids)), of_words), of_chunks)
+            self._starts.append(starts)
+            self._ends.append(ends)
+        for splits, rows in ((self._words, flat), (self._chunks, words)):
+            splits.append(splits.array[-1] + np.cumsum(list(map(len, rows)), dtype="int64"))
         self._characters += sum(map(len, chunks))
 
     def _spans_of(self, chunk: str, words: Sequence[str]) -> Iterator[tuple[int, int]]:
@@ -85,5 +102,16 @@ class _Numbers(dict[str, int]):
         return self.setdefault(chunk, len(self))
 
 
-def _longer(splits: np.ndarray, lengths: list[int]) -> np.ndarray:
-    return np.append(splits, splits[-1] + np.cumsum(lengths, dtype="int64"))
+class _Growing:
+    """An array that grows at its end. Its memory doubles, so that what it has is seldom copied."""
+
+    def __init__(self, dtype: str, *values: int) -> None:
+        self.array = self._memory = np.array(values, dtype)
+
+    def append(self, values: np.ndarray) -> None:
+        old, size = len(self.array), len(self.array) + len(values)
+        if size > len(self._memory):
+            self._memory = np.empty(2 * size, self.array.dtype)
+            self._memory[:old] = self.array
+        self._memory[old:size] = values
+        self.array = self._memory[:size]

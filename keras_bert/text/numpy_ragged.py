@@ -65,9 +65,10 @@ class RaggedTensor:
 
     def gather(self, index: np.ndarray) -> "RaggedTensor":
         """The rows with these numbers."""
-        lengths = self.row_lengths()[index]
+        starts = self.row_splits[:-1][index]
+        lengths = self.row_splits[1:][index] - starts
         splits = splits_of(lengths)
-        places = np.repeat(self.row_splits[index] - splits[:-1], lengths) + np.arange(splits[-1])
+        places = np.repeat(starts - splits[:-1], lengths) + np.arange(splits[-1])
         nested = isinstance(self.values, RaggedTensor)
         return RaggedTensor(self.values.gather(places) if nested else self.values[places], splits)
 

@@ -46,7 +46,18 @@ class Packer:
         self, segments: Sequence["tf.RaggedTensor"], seq_length: "int | str | tf.Tensor"
     ) -> dict[str, "tf.Tensor"]:
         """The rows as int32 [B, S]. S is `seq_length`, or the longest row's length rounded up to a multiple of 8."""
-        _, kept = self._lengths(segments, seq_length)  # [B, K]
+        return self.pack_and_cut(segments, seq_length)[0]
+
+    def cut(self, segments: Sequence["tf.RaggedTensor"], seq_length: "int | str | tf.Tensor") -> "tf.Tensor":
+        """Which segments lose pieces in `pack`, bool [B, K] for K segments."""
+        lengths, kept = self._lengths(segments, seq_length)
+        return kept < lengths
+
+    def pack_and_cut(
+        self, segments: Sequence["tf.RaggedTensor"], seq_length: "int | str | tf.Tensor"
+    ) -> tuple[dict[str, "tf.Tensor"], "tf.Tensor"]:
+        """What `pack` and `cut` return."""
+        lengths, kept = self._lengths(segments, seq_length)  # [B, K]
         starts = 1 + tf.cumsum(kept + 1, axis=1, exclusive=True)  # [B, K]
         total = starts[:, -1] + kept[:, -1] + 1  # [B]
         if isinstance(seq_length, str):
@@ -56,18 +67,17 @@ class Packer:
             width = tf.convert_to_tensor(seq_length)
         column = tf.range(width)[tf.newaxis]  # [1, S]
         real = column < total[:, tf.newaxis]  # [B, S]
-        segment = tf.add_n([tf.cast(column >= starts[:, k, tf.newaxis], tf.int32) for k in range(len(segments))])
         # Whatever no segment fills is [SEP], except the first column and the padding.
-        ids = tf.where(real, self.end, self.pad)  # [B, S]
-        ids = tf.where(column == 0, self.start, ids)
+        ids = tf.where(column == 0, self.start, tf.where(real, self.end, self.pad))  # [B, S]
+        types = tf.zeros_like(ids)
         for k, rows in enumerate(segments):
             ids = place(rows, kept[:, k], starts[:, k], onto=ids, head_tail=self.head_tail)
-        # A [SEP] belongs to the segment before it, so a segment begins with its first piece.
-        types = tf.where(real, tf.maximum(segment - 1, 0), 0)  # [B, S]
+            if k:  # a [SEP] belongs to the segment before it, so a segment begins with its first piece
+                types += tf.cast(real & (column >= starts[:, k, tf.newaxis]), tf.int32)
         packed = {"input_word_ids": ids, "input_mask": tf.cast(real, tf.int32), "input_type_ids": types}
         if not isinstance(seq_length, str) and not tf.is_tensor(seq_length):
             packed = {name: tf.ensure_shape(value, (None, seq_length)) for name, value in packed.items()}
-        return packed
+        return packed, kept < lengths
 
     def keeps(self, place: "tf.Tensor", kept: "tf.Tensor", length: "tf.Tensor") -> "tf.Tensor":
         """Whether the piece at this place of a segment of this length is among the `kept` ones."""
@@ -75,11 +85,6 @@ class Packer:
             return place < kept
         first = (kept + HEAD - 1) // HEAD
         return (place < first) | (place >= length - (kept - first))
-
-    def cut(self, segments: Sequence["tf.RaggedTensor"], seq_length: "int | str | tf.Tensor") -> "tf.Tensor":
-        """Which segments lose pieces in `pack`, bool [B, K] for K segments."""
-        lengths, kept = self._lengths(segments, seq_length)
-        return kept < lengths
 
     def _lengths(
         self, segments: Sequence["tf.RaggedTensor"], seq_length: "int | str | tf.Tensor"

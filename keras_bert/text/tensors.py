@@ -40,11 +40,11 @@ def tensors() -> Any:
     >>> tensors().cumsum([1, 2, 3], exclusive=True).shape
     TensorShape([3])
     """
-    if uses_tensorflow():
-        import tensorflow as tf
+    if _arrays.get() or not has_text():  # as `uses_tensorflow`, but this runs often
+        return numpy_tensors
+    import tensorflow as tf
 
-        return tf
-    return numpy_tensors
+    return tf
 
 
 if TYPE_CHECKING:
