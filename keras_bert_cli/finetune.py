@@ -17,6 +17,7 @@ from keras_bert_cli.finetune_checks import (
 )
 from keras_bert_cli.finetune_tasks import TASKS, TaskCommand
 from keras_bert_cli.first_look import first_look, refuse_header
+from keras_bert_cli.sigterm import unwound_by_sigterm
 from keras_bert_cli.without_the_package import quiet, without_the_package
 
 logger = logging.getLogger("keras_bert")
@@ -265,15 +266,16 @@ def finetune(
 
     given["reading"] = Reading(**options.fields_of(Reading, given))
     settings = FinetuneSettings(kind=name, **options.fields_of(FinetuneSettings, given))
-    if tried:
-        for option in tried:
-            if options.is_given(context, option) or (option == "freeze" and freeze_blocks is not None):
-                logger.warning("%s=%s is not used, because the search tries other values.", option, given[option])
-        metrics = finetune_grid(settings, output, tried, prune=prune)
-    elif seeds:
-        metrics = finetune_seeds(settings, output, seeds, average=average)
-    else:
-        metrics = run(settings, output)
+    for option in tried:
+        if options.is_given(context, option) or (option == "freeze" and freeze_blocks is not None):
+            logger.warning("%s=%s is not used, because the search tries other values.", option, given[option])
+    with unwound_by_sigterm():
+        if tried:
+            metrics = finetune_grid(settings, output, tried, prune=prune)
+        elif seeds:
+            metrics = finetune_seeds(settings, output, seeds, average=average)
+        else:
+            metrics = run(settings, output)
     _print_result(metrics)
     if average:
         typer.echo(f"{output}: the average of the weights")

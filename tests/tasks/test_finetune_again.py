@@ -53,6 +53,26 @@ def test_goes_on_from_the_last_epoch(bert, files, finished, tmp_path, monkeypatc
     assert [path.name for path in tmp_path.iterdir()] == ["broken"]
 
 
+@pytest.mark.parametrize("epoch", [0, 1])
+def test_sigterm_ends_it_as_ctrl_c_does(bert, files, tmp_path, monkeypatch, caplog, epoch):
+    def terminate(self, begun, logs=None):
+        if begun == epoch:
+            signal.raise_signal(signal.SIGTERM)
+
+    monkeypatch.setattr(BestEpoch, "on_epoch_begin", terminate)
+    before = signal.signal(signal.SIGTERM, signal.SIG_IGN)  # otherwise it ends the tests if the command does not
+    try:
+        options = ("--model", bert, "--output", tmp_path / "run", "--seq-length", 32, "--epochs", 2)
+        done = run("finetune", "classify", "--train", files[0], "--valid", files[1], *options)
+    finally:
+        signal.signal(signal.SIGTERM, before)
+    assert done.exit_code == 128 + signal.SIGTERM
+    assert [path.name for path in tmp_path.iterdir()] == ["run.partial"] * epoch
+    assert [record.getMessage() for record in caplog.records if "Interrupted" in record.getMessage()] == [
+        f"Interrupted. The same command resumes from {tmp_path / 'run.partial'}."
+    ] * epoch
+
+
 def test_half_precision_resumes_within_an_epoch(bert, files, tmp_path, monkeypatch):
     """The scale of the loss is a state too."""
     options = ["--epochs", 2, "--dtype", "mixed_float16", "--save-every", 3]  # 10 steps in an epoch

@@ -307,7 +307,7 @@ def _locked(folder: Path, settings: FinetuneSettings) -> Iterator[None]:
         except BaseException as error:
             if not begun(folder):
                 shutil.rmtree(folder)
-            elif isinstance(error, KeyboardInterrupt):
+            elif isinstance(error, KeyboardInterrupt | SystemExit):  # Ctrl-C or SIGTERM
                 logger.warning("Interrupted. The same command resumes from %s.", folder)
             raise
         lock_file.unlink()
