@@ -9,7 +9,8 @@ import numpy as np
 from keras_bert.checks import count_of
 from keras_bert.layers.dense import blank_weights
 from keras_bert.named_weights import named_weights
-from keras_bert.text.vocabulary import Vocabulary
+from keras_bert.text.vocabulary import SPECIAL, Vocabulary
+from keras_bert.wording import listed
 
 logger = logging.getLogger("keras_bert")
 
@@ -103,7 +104,23 @@ def resize(
             what = "pieces" if name.startswith("word") else "positions"
             logger.info("%d of %d %s are new; their vectors are drawn at random.", rows[name].count(-1), len(x), what)
         new_weight.variable.assign(x)
+    if vocabulary is not None and settings["preprocessor"] is not None:
+        new = set(resized.preprocessor.vocabulary.tokens) - set(bert.preprocessor.vocabulary.tokens) - set(SPECIAL)
+        _warn_of_unreachable(resized.preprocessor.plain_tokenizer, new)
     return resized
+
+
+def _warn_of_unreachable(tokenizer: Any, pieces: Iterable[str]) -> None:
+    """Log which pieces no text can have, but for [unusedN] slots."""
+    words = {piece: piece.removeprefix("##") or piece for piece in pieces if not piece.startswith("[unused")}
+    if never := sorted(piece for piece, word in words.items() if not tokenizer.is_word(word)):
+        logger.warning(
+            "The tokenizer never makes these new pieces: %s. It splits texts at white space, punctuation%s%s. Write "
+            "pieces as it reads them, or leave them out.",
+            listed(list(map(repr, never)), 8),
+            " and Chinese characters" * tokenizer.split_cjk,
+            ", and lowers capital letters" * tokenizer.lowercase,
+        )
 
 
 def _rows(table: np.ndarray, rows: np.ndarray, deviation: float, rng: np.random.Generator) -> np.ndarray:

@@ -29,10 +29,13 @@ def checked_encoding(encoding: str) -> str:
         ) from None
 
 
-def wrong_encoding(name: str, number: int, line: bytes, encoding: str) -> ValueError:
-    """The error for a line that is in another encoding, with those that it may be in."""
-    if packed := next((what for start, what in _PACKED.items() if number == 1 and line.startswith(start)), None):
-        return ValueError(f"{name} is not text, but {packed}. Unpack it, or save it as CSV. Received: {name}")
+def wrong_encoding(name: str, number: int, line: bytes, encoding: str, packed: str = "save it as CSV") -> ValueError:
+    """The error for a line that is in another encoding, with those that it may be in.
+
+    packed: what can be done with an archive instead of unpacking it.
+    """
+    if what := next((what for start, what in _PACKED.items() if number == 1 and line.startswith(start)), None):
+        return ValueError(f"{name} is not text, but {what}. Unpack it, or {packed}. Received: {name}")
     if line.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
         likely = ["utf-16"]
     elif b"\0" in line:
@@ -41,8 +44,26 @@ def wrong_encoding(name: str, number: int, line: bytes, encoding: str) -> ValueE
         likely = [f"{one} ({who})" for one, who in LIKELY.items() if one != encoding and _decodes(line, one)]
     return ValueError(
         f"{name}, line {number}, is not {encoding.upper()}. Save the file as UTF-8, or name its encoding with "
-        f"--encoding (encoding=...): this line may be {' or '.join(likely) or 'latin-1'}. Received: {name}:{number}"
+        f"--encoding (encoding=...): this line may be {' or '.join(likely) or 'latin-1'}. "
+        f"Received: {_undecoded(line, encoding)!r}"
     )
+
+
+def without_mark(name: str, encoding: str) -> ValueError:
+    """The error for a file that should begin with a byte order mark."""
+    return ValueError(
+        f"{name} has no byte order mark, but a file in {encoding.upper()} begins with one. Leave out --encoding "
+        f"(encoding=...) if it is in UTF-8, or name {encoding}-le or {encoding}-be. Received: encoding={encoding!r}"
+    )
+
+
+def _undecoded(line: bytes, encoding: str) -> bytes:
+    """Where a line is not in this encoding."""
+    try:
+        line.decode(encoding)
+    except UnicodeDecodeError as error:
+        return line[max(error.start - 10, 0) : error.start + 20]
+    return line[:30]
 
 
 def _decodes(line: bytes, encoding: str) -> bool:

@@ -51,10 +51,11 @@ def main() -> None:
     if platform.machine() in ("x86_64", "AMD64"):  # on older of these CPUs, TensorFlow leaves oneDNN off otherwise
         os.environ.setdefault("TF_ENABLE_ONEDNN_OPTS", "1")
     sys.unraisablehook = _again_after_a_callback
-    if sys.stdout is not None:
-        sys.stdout = _Output(sys.stdout)
     options: dict[str, Any] = {}
     try:
+        if sys.stdout is None:
+            raise OSError("Standard output is closed. Send it to a file or to /dev/null. Received: no standard output")
+        sys.stdout = _Output(sys.stdout)
         app(prog_name="keras-bert", obj=options)
     except Exception as error:
         if options.get("debug"):

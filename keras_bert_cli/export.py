@@ -9,6 +9,7 @@ import typer
 
 from keras_bert_cli.contents import command
 from keras_bert_cli.options import MODEL, CacheDir, LocalOnly, SeqLength, known_model
+from keras_bert_cli.sigterm import unwound_by_sigterm
 from keras_bert_cli.without_the_package import without_the_package
 
 
@@ -79,24 +80,27 @@ def export(
     if format != "savedmodel":
         from keras_bert.exports.runtime_folder import write_runtime_folder
 
-        folder = write_runtime_folder(model, directory, format, version=version, dtype=dtype, overwrite=overwrite)
+        with unwound_by_sigterm():
+            folder = write_runtime_folder(model, directory, format, version=version, dtype=dtype, overwrite=overwrite)
         typer.echo(f"{folder}\t{type(model).__name__}\tversion {version}")
         return
-    export(
-        model,
-        directory,
-        version=version,
-        seq_length=seq_length,
-        dtype=dtype,
-        overwrite=overwrite,
-        attention=attention,
-        calibrate=texts,
-        force=force,
-        serving=name if _has_serving_api() else None,
-        source=source,
-        metrics=_metrics(source),
-        finish=lambda: write_kit(directory, name),  # last, since with it TF Serving sees the version in a bucket
-    )
+    serving, metrics = name if _has_serving_api() else None, _metrics(source)
+    with unwound_by_sigterm():
+        export(
+            model,
+            directory,
+            version=version,
+            seq_length=seq_length,
+            dtype=dtype,
+            overwrite=overwrite,
+            attention=attention,
+            calibrate=texts,
+            force=force,
+            serving=serving,
+            source=source,
+            metrics=metrics,
+            finish=lambda: write_kit(directory, name),  # last, since with it TF Serving sees the version in a bucket
+        )
     typer.echo(f"{directory}\t{type(model).__name__}\tversion {version}")
 
 

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 from keras_bert.corpus.files import find_files, kind_of, open_bytes
 from keras_bert.corpus.wikipedia import plain_text, read_pages
 from keras_bert.jsonl import parse_line
-from keras_bert.text_encoding import checked_encoding, wrong_encoding
+from keras_bert.text_encoding import checked_encoding, without_mark, wrong_encoding
 
 logger = logging.getLogger(__name__)
 
@@ -156,7 +156,9 @@ def _lines(stream: Any, path: str, encoding: str, most: int) -> Iterator[str]:
         before, after = error.object[: error.start], error.object[error.start :] + stream.readline(MAX_CHARACTERS)
         number += begins + len(re.findall(r"\r\n?|\n", before.decode(encoding, "ignore")))
         wrong = re.split(rb"[\r\n]", before)[-1] + re.split(rb"[\r\n]", after, maxsplit=1)[0]
-        raise wrong_encoding(path, number, wrong, encoding) from None
+        raise wrong_encoding(path, number, wrong, encoding, packed="if it is gzip, end its name in .gz") from None
+    except UnicodeError:  # of UTF-16 and UTF-32
+        raise without_mark(path, encoding) from None
 
 
 def _texts_in_jsonl(stream: Any, path: str, text_field: str, encoding: str) -> Iterator[str]:

@@ -96,7 +96,7 @@ def export(
         for part, make in _parts(model, length, vocab_file, attention).items():
             folder = staged / part / str(version)
             signatures = _save(make, folder, gradients=part == "encoder")
-            write_settings(model if part == owner else bert, folder / EXTRA)
+            write_settings(model if part == owner else bert, folder / EXTRA, seq_length)
             if serving is not None:
                 write_warm_up(folder, served_name(serving, part), signatures)
             write_manifest(folder, {"part": part, **facts})
@@ -163,11 +163,5 @@ def _save(make: Callable[[], tuple[Any, dict[str, Any]]], folder: Path, *, gradi
     with kernels.portable(custom_gradients=gradients):
         with saving_with(options):
             root, signatures = make()
-        try:
-            tf.saved_model.save(root, str(folder), signatures=signatures, options=options)
-        except tf.errors.OpError as error:
-            raise OSError(
-                "The SavedModel could not be written. Free some space, or give another directory. "
-                f"Received: {error.message}"
-            ) from None
+        tf.saved_model.save(root, str(folder), signatures=signatures, options=options)
     return signatures

@@ -47,7 +47,8 @@ def new_version(
     if is_remote(directory):
         check_free(version, places.values(), overwrite)
         with tempfile.TemporaryDirectory() as temporary:
-            yield Path(temporary)
+            with errors_about("write", temporary, temporary):
+                yield Path(temporary)
             _upload(Path(temporary), places)
         finish()
         return

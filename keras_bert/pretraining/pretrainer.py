@@ -146,6 +146,17 @@ class Pretrainer(HeadedModel):
         scores = self._scores(self(x, training=training), y, sample_weight)
         return {name: Measure(ops.sum(x * weights), ops.sum(weights)) for name, (x, weights) in scores.items()}
 
+    def fit(self, x: Any = None, *args: Any, steps_per_epoch: int | None = None, **kwargs: Any) -> Any:
+        """As in Keras; without `compile`, with the default optimizer. x: batches of `read_examples`."""
+        if steps_per_epoch is None and hasattr(x, "cardinality") and int(x.cardinality()) == -1:
+            raise ValueError(
+                "The tf.data repeats its examples forever, so an epoch would not end. Pass `steps_per_epoch`, or read "
+                "them once: read_examples(..., epochs=1). Received: an infinite tf.data"
+            )
+        if not self.compiled:
+            self.compile()
+        return super().fit(x, *args, steps_per_epoch=steps_per_epoch, **kwargs)
+
     def compile(self, optimizer: Any = None, **kwargs: Any) -> None:
         """As in Keras, but with BERT's losses. The default is AdamW at 1e-4 with gradients clipped to a norm of 1."""
         if kwargs.get("loss") is not None:

@@ -26,7 +26,13 @@ _LARGEST = float(np.finfo("float32").max)
 def read_examples(body: bytes, signatures: Mapping[str, Any], max_rows: int) -> ModelRequest:
     """The request in a body. Features are strings, numbers or lists by name; those in `context` are for every row."""
     data = parse(body, {"examples", "context", "signature_name"})
-    name = chosen(data, {name: function for name, function in signatures.items() if is_classify(function)})
+    classifying = {name: function for name, function in signatures.items() if is_classify(function)}
+    if not classifying:
+        raise BadRequest(
+            "This model has no signature for :classify, which only classifiers have. Use :predict. Received: a model "
+            f"with the signatures {sorted(signatures)}"
+        )
+    name = chosen(data, classifying)
     rows, context = data.get("examples"), data.get("context", {})
     if not isinstance(rows, list) or not all(isinstance(row, dict) for row in [*rows, context]):
         raise BadRequest("`examples` must be a list of objects, and `context` an object. Correct the body.")

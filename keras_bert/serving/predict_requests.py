@@ -56,6 +56,10 @@ def read_request(body: bytes, signatures: Mapping[str, Any], max_rows: int) -> M
         raise BadRequest(
             f"{', '.join(INPUTS)} must have the same shape. Pad them. Received: {sorted(map(list, shapes))}"
         )
+    if any(0 in shape[1:] for shape in shapes):
+        raise BadRequest(
+            f"Each row of {', '.join(INPUTS)} must have an id, such as that of [CLS]. Received: a row without ids"
+        )
     check_rows(min(sizes), max_rows)
     texts = [array.reshape(len(array), -1).tolist() for array in arrays.values() if array.dtype == object]
     rows = [[text for column in row for text in column] for row in zip(*texts, strict=True)]

@@ -353,6 +353,8 @@ class TextTrainer(Student):
         else:
             examples = self.examples(x, y, sample_weight, class_weight)
         examples.warn_of_cuts("held-out rows" if held_out else "training rows")
+        if not held_out:
+            examples.warn_of_unknown(self.bert.preprocessor.vocabulary["[UNK]"])
         return examples
 
 

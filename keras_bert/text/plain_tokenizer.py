@@ -66,6 +66,11 @@ class PlainTokenizer(Tokenizer):
         found = constant([text.encode("utf-8", "replace") for text in texts], string)
         return found[0] if rank == 1 else found
 
+    def is_word(self, text: str) -> bool:
+        """Whether the text is a single word that the rules of the tokenizer leave as it is."""
+        chunks = self._plain_normalizer.chunks(self._plain_normalizer.decode(text.encode()))
+        return [word for words in self._plain_normalizer.words(chunks) for word in words] == [text]
+
     def _decoded(self, texts: Any) -> tuple[np.ndarray, list[str]]:
         texts = as_texts(texts)
         return texts, [self._plain_normalizer.decode(text) for text in np.atleast_1d(texts)]

@@ -15,6 +15,7 @@ from keras_bert.text.packing import Packer
 from keras_bert.text.ragged_rows import without_words
 from keras_bert.text.shared_rows import MANY, WORTH, SharedRows, alike, shares_rows
 from keras_bert.text.tensors import arrays, tf, uses_arrays, uses_tensorflow
+from keras_bert.text.vocabulary import warn_of_unknown
 
 logger = logging.getLogger("keras_bert")
 
@@ -88,6 +89,11 @@ class TokenizedRows:
             are_cut = "The row is" if total == 1 else f"{cut} of {total} {rows} {'is' if cut == 1 else 'are'}"
             said = f"%s cut to %d pieces; %s is the limit. {self.advice}".rstrip()
             logger.warning(said, are_cut, self.packer.max_length, limit)
+
+    def warn_of_unknown(self, unknown: int) -> None:
+        """Log it if many pieces have this id, that of [UNK]."""
+        ids = np.concatenate([np.asarray(segment.flat_values) for segment in self.segments])
+        warn_of_unknown(int((ids == unknown).sum()), len(ids), "the training rows")
 
     def by_length(self, size: int | None = None, *, tokens: int | None = None) -> list[np.ndarray]:
         """The indices of batches, the longest examples first, so that what does not fit into memory fails at once.

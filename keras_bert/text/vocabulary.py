@@ -1,13 +1,17 @@
 """The pieces that a model knows, with their ids: line n of a vocab.txt, counted from 0, is the piece with id n."""
 
+import logging
 import os
 from collections.abc import Iterable, Iterator
 
 from keras_bert.storage import read_bytes, write_text
 from keras_bert.text.vocabulary_learner import Learner
 
+logger = logging.getLogger("keras_bert")
+
 REQUIRED = ("[PAD]", "[UNK]", "[CLS]", "[SEP]")
 SPECIAL = (*REQUIRED, "[MASK]")
+_MANY_UNKNOWN, _MANY_PIECES = 0.25, 1000  # fewer pieces say little
 
 
 class Vocabulary:
@@ -177,3 +181,14 @@ class Vocabulary:
                 "A vocabulary must have the pieces [PAD], [UNK], [CLS] and [SEP]. Add the missing ones, each on a line "
                 f"of its own. Received: {len(self)} pieces without {', '.join(missing)}"
             )
+
+
+def warn_of_unknown(unknown: int, pieces: int, where: str) -> None:
+    """Log it if a large part of the pieces that are learned from is [UNK]."""
+    if pieces >= _MANY_PIECES and unknown >= _MANY_UNKNOWN * pieces:
+        logger.warning(
+            "%.0f %% of the pieces of %s are [UNK], because the vocabulary lacks their words. Use a vocabulary of this "
+            "language, and read the texts as it was made: with capital letters and accents (--cased, lowercase=False) "
+            "or without them.",
+            100 * unknown / pieces, where,
+        )  # fmt: skip

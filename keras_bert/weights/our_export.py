@@ -35,8 +35,11 @@ from keras_bert.wording import listed
 # === A task with all its settings ===
 
 
-def write_settings(model: Any, folder: Path) -> None:
-    """Write what `keras_bert.load` and a task's `load` read in addition to the weights and the vocabulary."""
+def write_settings(model: Any, folder: Path, seq_length: int | None = None) -> None:
+    """Write what `keras_bert.load` and a task's `load` read in addition to the weights and the vocabulary.
+
+    seq_length: of the rows of the loaded task, if it is not that of this one.
+    """
     folder.mkdir()
     bert = getattr(model, "bert", model)
     bert.config.to_json(folder / CONFIG)
@@ -45,7 +48,10 @@ def write_settings(model: Any, folder: Path) -> None:
     write_pooling(bert.pooling, folder)
     if model is not bert:
         config = keras.saving.serialize_keras_object(model)
-        del config["config"]["bert"]["config"]["preprocessor"]["config"]["vocabulary"]
+        preprocessor = config["config"]["bert"]["config"]["preprocessor"]["config"]
+        del preprocessor["vocabulary"]
+        if seq_length is not None:
+            preprocessor["seq_length"] = seq_length
         write_json(folder / TASK, config)
 
 

@@ -30,6 +30,8 @@ def _numbered(name: str) -> str:
 
 def read_checkpoint(path: Path) -> Checkpoint | None:
     """The checkpoint at a path; None where it is in another format."""
+    if path.name == WEIGHTS and (path.parent / CONFIG).is_file():
+        path = path.parent
     if not (path / CONFIG).is_file() or not (path / WEIGHTS).is_file():
         return None
     config = BertConfig.from_json(path / CONFIG)

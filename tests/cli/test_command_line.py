@@ -255,6 +255,17 @@ def test_standard_output_is_full(words):
     assert re.fullmatch(r"keras-bert: Could not write to standard output: No space left on device\. .+\n", done.stderr)
 
 
+def test_standard_output_is_closed():
+    done = subprocess.run(
+        ["sh", "-c", '"$0" -m keras_bert_cli models >&-', sys.executable],
+        stderr=subprocess.PIPE,
+        text=True,
+        check=False,
+    )
+    said = "keras-bert: Standard output is closed. Send it to a file or to /dev/null. Received: no standard output\n"
+    assert (done.returncode, done.stderr) == (1, said)
+
+
 def test_a_broken_pipe_is_quiet():
     reads, writes = os.pipe()
     os.close(reads)

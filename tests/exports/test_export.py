@@ -4,6 +4,7 @@ import hashlib
 import json
 import resource
 import shutil
+import signal
 import sys
 
 import keras
@@ -142,11 +143,24 @@ def test_full_disk(little, tmp_path):
     limits = resource.getrlimit(resource.RLIMIT_FSIZE)
     resource.setrlimit(resource.RLIMIT_FSIZE, (20_000, limits[1]))  # stands for a disk without room
     try:
-        with pytest.raises(OSError, match=r"could not be written.*File too large"):
+        with pytest.raises(OSError, match=r"Could not write .*full: File too large\. Nothing was changed\. Free"):
             keras_bert.export(little, tmp_path / "full")
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, limits)
     assert not list(tmp_path.iterdir())
+
+
+def test_sigterm_leaves_nothing(little, tmp_path, monkeypatch):
+    little.save(tmp_path / "model.keras")
+    monkeypatch.setattr("keras_bert.exports.export.write_manifest", lambda *_: signal.raise_signal(signal.SIGTERM))
+    before = signal.signal(signal.SIGTERM, signal.SIG_IGN)  # otherwise it ends the tests if the command does not
+    try:
+        command = ["export", str(tmp_path / "model.keras"), "--name", "film", "--output", str(tmp_path)]
+        done = CliRunner().invoke(app, command, catch_exceptions=False)
+    finally:
+        signal.signal(signal.SIGTERM, before)
+    assert done.exit_code == 128 + signal.SIGTERM
+    assert [path.name for path in tmp_path.iterdir()] == ["model.keras"]
 
 
 # === What is refused ===

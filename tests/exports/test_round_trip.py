@@ -10,7 +10,7 @@ import tensorflow as tf
 
 import keras_bert
 from keras_bert.vectors import Pooling
-from tests.exports.conftest import PARTS, SEQ_LENGTH, make
+from tests.exports.conftest import PARTS, SEQ_LENGTH, make, randomized
 
 pytestmark = pytest.mark.long
 
@@ -25,6 +25,18 @@ def test_round_trip(exported, bert, place):
         np.testing.assert_array_equal(found, expected)
     ours, theirs = again.preprocessor.get_config(), bert.preprocessor.get_config()
     assert {**ours, "name": None} == {**theirs, "name": None}
+
+
+def test_a_loaded_task_is_as_long_as_its_export(tmp_path):
+    task = randomized(keras_bert.TextClassifier(make(num_hidden_layers=1), labels=("no", "yes")))
+    keras_bert.export(task, tmp_path, seq_length=5)
+    assert task.bert.preprocessor.seq_length == SEQ_LENGTH
+    again = keras_bert.TextClassifier.load(tmp_path)
+    assert again.bert.preprocessor.seq_length == 5
+    exported = tf.saved_model.load(str(tmp_path / "text" / "1"))(tf.constant(TEXTS))["scores"]
+    found, as_before = ([list(one.scores.values()) for one in some.classify(TEXTS)] for some in (again, task))
+    assert np.abs(found - exported).max() <= 1e-6
+    assert np.abs(np.subtract(found, as_before)).max() > 1e-4
 
 
 def test_pooling_after_the_round_trip(tmp_path):

@@ -112,6 +112,15 @@ def test_encodings_that_are_wrong(tmp_path):
     with pytest.raises(ValueError, match=r"line 1, has a NUL character.*UTF-8\. .*--encoding.*utf-16-le"):
         texts(path)
     assert texts(path, encoding="utf-16-le") == ["a text"]
+    for encoding in ("utf-16", "utf-32"):
+        path.write_bytes("a text".encode(f"{encoding}-le"))
+        with pytest.raises(ValueError, match=rf"a\.txt has no byte order mark, but .* or name {encoding}-le"):
+            texts(path, encoding=encoding)
+    path.write_bytes(gzip.compress(b"a text"))
+    with pytest.raises(
+        ValueError, match=r"not text, but a gzip file\. Unpack it, or if it is gzip, end its name in \.gz"
+    ):
+        texts(path)
     with pytest.raises(ValueError, match=r"There is no encoding 'hangul'"):
         read_documents(path, encoding="hangul")
 

@@ -28,6 +28,14 @@ def test_fit():
 
 
 @pytest.mark.usefixtures("eager")
+def test_fit_without_compile():
+    pretrainer = small_pretrainer()
+    pretrainer.fit(X, Y, sample_weight=WEIGHTS, batch_size=2, verbose=0)
+    assert pretrainer.optimizer.iterations == len(WEIGHTS["mlm_logits"]) // 2
+    assert pretrainer.optimizer.global_clipnorm == 1
+
+
+@pytest.mark.usefixtures("eager")
 def test_logs_are_means_over_all_masked_positions():
     """Batches of two rows have 2 and 3 masked positions, so the mean of their means would be wrong."""
     pretrainer = small_pretrainer()

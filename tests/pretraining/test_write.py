@@ -38,6 +38,17 @@ def test_same_bytes_whatever_the_number_of_workers(source, tmp_path):
     assert len(contents(tmp_path / "one")) > 5
 
 
+def test_many_unknown_pieces(tmp_path, caplog):
+    """As if the text were in another language than the vocabulary."""
+    chance = random.Random(0)
+    for number, letters in enumerate(("abcdefghij", "klmnopqrst")):
+        words = [["".join(chance.choices(letters, k=2)) for _ in range(8)] for _ in range(400)]
+        (tmp_path / f"{number}.txt").write_text("\n\n".join(" ".join(line) + "." for line in words))
+        caplog.clear()
+        write(tmp_path / f"{number}.txt", tmp_path / f"examples-{number}", nsp=False)
+        assert ("77 % of the pieces of the examples are [UNK]" in caplog.text) == bool(number)
+
+
 def test_another_seed_gives_other_examples(source, dynamic, tmp_path):
     write(source, tmp_path / "a", seed=1)
     names = [name for name in contents(dynamic) if name.endswith(".tfrecord")]

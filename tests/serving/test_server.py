@@ -119,6 +119,13 @@ def test_bad_examples(server, change, reason):
 
 
 @pytest.mark.network
+def test_classify_of_a_model_that_is_no_classifier(server):
+    status, answer = _ask(server, f"/v1/models/{NAME}-preprocess:classify", {"examples": [{"text": "w1"}]})
+    assert status == 400
+    assert "which only classifiers have. Use :predict" in answer["error"]
+
+
+@pytest.mark.network
 def test_status_and_metadata(server):
     status, answer = _ask(server, f"/v1/models/{NAME}")
     assert status == 200
@@ -159,6 +166,7 @@ GARBAGE = [
     ({"signature_name": "pair", "inputs": {"text": ["w1"], "text_pair": []}}, "same number of rows"),
     ({"signature_name": "logits", "inputs": {**IDS, "input_mask": [[1]]}}, "the same shape"),
     ({"signature_name": "logits", "inputs": {**IDS, "input_mask": [[1], [1, 1]]}}, "the same length"),
+    ({"signature_name": "logits", "inputs": {key: [[]] for key in IDS}}, "must have an id, such as that of [CLS]"),
     ({"signature_name": "logits", "inputs": {**IDS, "input_word_ids": [[1.5, 2]]}}, "integers of 32 bits"),
     ({"signature_name": "logits", "inputs": {**IDS, "input_word_ids": [[2**40, 2]]}}, "integers of 32 bits"),
     ({"signature_name": "logits", "inputs": {**IDS, "input_word_ids": [["\ud800", 2]]}}, r"Received: str \ud800"),

@@ -169,11 +169,12 @@ BAD_TABLES = {
     "another encoding": (
         "a.tsv",
         "text\tlabel\nx\t1\n영화\t1\n".encode("cp949"),
-        "a.tsv, line 3, is not UTF-8.*Received: .*a.tsv:3",
+        r"a.tsv, line 3, is not UTF-8.*Received: b'\\xbf\\xb5\\xc8\\xad\\t1\\n'",
     ),
     "a JSON file": ("a.json", "[]", "The format of .*a.json is unknown.*Write the rows of a .json file as .jsonl"),
     "a list in JSONL": ("a.jsonl", "[\n", "Line 1 of .* is not valid JSON. Write one object on each line"),
     "another suffix": ("a.doc", "x", "The format of .*a.doc is unknown. Give the option .*label-text.*: format=None"),
+    "a gzip file": ("a.txt.gz", "x", "The format of .*a.txt.gz is unknown.*Unpack a gzip file first"),
     "a workbook": ("a.xlsx", "x", "The format of .*a.xlsx is unknown.*Save the sheet of an Excel workbook as CSV"),
     "a workbook by another name": ("a.csv", b"PK\x03\x04\xff\n", "a.csv is not text, but a ZIP archive or an Excel"),
     "gzip": ("a.csv", b"\x1f\x8b\x08\x00\xff\n", "a.csv is not text, but a gzip file. Unpack it"),

@@ -23,6 +23,18 @@ from keras_bert.training.optimizer import AdamW
 from tests.tasks.runs import run
 from tests.tasks.small import NO_DROPOUT, TEXTS, small_bert, small_task
 
+# === Texts ===
+
+
+def test_many_unknown_pieces(caplog):
+    """As if the task were learned in another language than that of the vocabulary."""
+    task = small_task("classifier")
+    for texts in (["Straße", "Öl und Äpfel"], TEXTS[:2]):
+        caplog.clear()
+        task.fit(texts * 300, ["negative", "positive"] * 300, batch_size=64, epochs=1, verbose=0)
+        assert ("% of the pieces of the training rows are [UNK]" in caplog.text) == (texts[0] == "Straße")
+
+
 # === Labels ===
 
 

@@ -27,6 +27,7 @@ def test_there_and_back(tmp_path, heads):
     ours = small.checkpoint(*heads, labels=labels, hidden_act="gelu_erf")
     our_folder.write_checkpoint(ours, tmp_path / "model")
     small.assert_same(ours, read(tmp_path / "model"))
+    small.assert_same(ours, read(tmp_path / "model" / "model.weights.h5"))
 
 
 def test_keras_reads_our_weights_and_we_read_its(tmp_path):

@@ -41,6 +41,18 @@ def test_tokens_and_positions(caplog):
     assert np.abs(same).max() <= 1e-6
 
 
+def test_pieces_that_no_text_has(caplog):
+    bert = build(small.checkpoint(rules=small.TextRules(lowercase=True)), seq_length=16)
+    pieces = ["covid", "##19", "한", "[unused7]", "COVID", "c++", "new york", "##É", "코로나", "中国"]
+    resized = bert.resize(vocabulary=add_tokens(bert.preprocessor.vocabulary, pieces))
+    assert resized.preprocessor.tokens("covid19") == ["covid", "##19"]
+    assert "never makes these new pieces: '##É', 'COVID', 'c++', 'new york', '中国', '코로나', '한'. It" in caplog.text
+    caplog.clear()
+    cased = build(small.checkpoint(rules=small.TextRules(lowercase=False, split_cjk=False)), seq_length=16)
+    cased.resize(vocabulary=add_tokens(cased.preprocessor.vocabulary, ["COVID", "##É", "코로나", "中国"]))
+    assert "never makes" not in caplog.text
+
+
 def test_fewer_blocks():
     """Those that are kept have the weights that they had."""
     bert = build(small.checkpoint(), seq_length=16)

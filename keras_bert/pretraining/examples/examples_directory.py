@@ -16,7 +16,7 @@ from keras_bert.corpus.files import kind_of
 from keras_bert.pretraining.examples.example_settings import ExampleSettings
 from keras_bert.pretraining.examples.masking import Masking
 from keras_bert.pretraining.examples.shard_writer import Shard, digest_of, note_of
-from keras_bert.text.vocabulary import Vocabulary
+from keras_bert.text.vocabulary import Vocabulary, warn_of_unknown
 from keras_bert.weights.tokenizer_files import tokenizer_config
 
 logger = logging.getLogger(__name__)
@@ -164,6 +164,7 @@ def finish(directory: str, origin: dict[str, Any], shards: list[Shard]) -> None:
             "one document for each file (--documents file) or each heading (--documents heading).",
             100 * written.real_share, written.sentences / written.documents,
         )  # fmt: skip
+    warn_of_unknown(sum(shard.unknown for shard in shards), sum(shard.pieces for shard in shards), "the examples")
     # Others are of a longer corpus, the writing of which was interrupted.
     _remove_shards(directory, set(noted_shards(directory)) - set(shards))
     in_order = sorted(shards, key=lambda shard: (len(shard.name), shard.name))  # by number, which may have six digits

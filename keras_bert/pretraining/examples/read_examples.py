@@ -151,6 +151,8 @@ class ExampleReader:
         options = tf.data.Options()
         options.experimental_distribute.auto_shard_policy = tf.data.experimental.AutoShardPolicy.OFF  # `part` does it
         dataset = dataset.map(parse, num_parallel_calls=tf.data.AUTOTUNE, deterministic=True)
+        if epochs is None:
+            dataset = dataset.apply(tf.data.experimental.assert_cardinality(tf.data.INFINITE_CARDINALITY))
         return dataset.prefetch(tf.data.AUTOTUNE).with_options(options)
 
     def once(self, batch_size: int, *, seed: int = 0) -> Callable[[int, tuple[int, int]], Any]:

@@ -36,6 +36,7 @@ class Shard(NamedTuple):
     digest: int  # of that text
     next_texts: int  # examples whose second segment follows the first in its document
     pieces: int = 0  # of all rows together; 0: not counted, by an older release
+    unknown: int = 0  # of these, [UNK]
 
 
 def split_into_shards(documents: Iterable[Document], size: int) -> Iterator[list[Document]]:
@@ -96,12 +97,14 @@ class ShardWriter:
                 )
             return Shard(**found)
         ids, lengths = self._tokenize(documents)
-        examples = next_texts = pieces = 0
+        examples = next_texts = pieces = unknown = 0
         with storage.new_file(path) as temporary, tf.io.TFRecordWriter(temporary) as file:
             for turn in range(self.settings.passes):
                 rows = self._rows(ids, lengths, random.Random(f"{self.settings.seed}/{number}/{turn}"))
                 examples += len(rows)
-                pieces += sum(len(row) // self._type.itemsize - 1 for row in rows)
+                of_rows = [np.frombuffer(row, self._type)[1:] for row in rows]  # without the label
+                pieces += sum(map(len, of_rows))
+                unknown += sum(int((row == self.vocabulary["[UNK]"]).sum()) for row in of_rows)
                 next_texts += sum(row.startswith(self._labels[0]) for row in rows)
                 if self.settings.mode == "static":
                     rows = self._masked(rows, (self.settings.seed, number * self.settings.passes + turn))
@@ -117,6 +120,7 @@ class ShardWriter:
             digest=digest,
             next_texts=next_texts if self.settings.nsp else 0,
             pieces=pieces,
+            unknown=unknown,
         )
         storage.write_json(note, shard._asdict())
         return shard

@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from keras_bert.text_encoding import UndecodedLine, checked_encoding, wrong_encoding
+from keras_bert.text_encoding import UndecodedLine, checked_encoding, without_mark, wrong_encoding
 from keras_bert.wording import plural
 
 _MARKS = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE, codecs.BOM_UTF32_LE, codecs.BOM_UTF32_BE)
@@ -115,10 +115,7 @@ def lines_of(
 
 def _as_utf8(data: bytes, name: str, encoding: str) -> io.BytesIO:
     if data and encoding in ("utf-16", "utf-32") and not data.startswith(_MARKS):
-        raise ValueError(
-            f"{name} has no byte order mark, but a file in {encoding.upper()} begins with one. Leave out --encoding "
-            f"(encoding=...) if it is in UTF-8, or name {encoding}-le or {encoding}-be. Received: encoding={encoding!r}"
-        )
+        raise without_mark(name, encoding)
     try:
         return io.BytesIO(data.decode(encoding).encode())
     except UnicodeDecodeError as error:

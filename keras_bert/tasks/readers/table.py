@@ -34,6 +34,7 @@ _ADVICE = {  # by the suffix of a file that cannot be read
     ".json": " Write the rows of a .json file as .jsonl, one object on each line.",
     ".xlsx": " Save the sheet of an Excel workbook as CSV.",
     ".xls": " Save the sheet of an Excel workbook as CSV.",
+    ".gz": " Unpack a gzip file first.",
 }
 SUFFIXES = {
     ".tsv": "tsv", ".csv": "csv", ".jsonl": "jsonl", ".ndjson": "jsonl", ".txt": "label-text", ".parquet": "parquet",
