@@ -1,5 +1,6 @@
 """TokenTagger: entities in a text, or a tag for each of its words."""
 
+import logging
 from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import asdict, replace
@@ -46,6 +47,8 @@ from keras_bert.text.tensors import tf
 from keras_bert.text.tokenized_rows import quickly
 
 UNITS = ("word", "piece")
+
+logger = logging.getLogger("keras_bert")
 
 
 @keras.saving.register_keras_serializable("keras_bert")
@@ -203,6 +206,12 @@ class TokenTagger(Task):
             raise ValueError(
                 f"The label {stray!r} is not 'O' and has no prefix such as 'B-', unlike other labels. Correct it, or "
                 f"leave it out. Received: labels={self.labels}"
+            )
+        if not has_entities(self.labels) and has_entities(label.upper() for label in self.labels):
+            logger.warning(
+                "The labels are learned as tags of single words. To learn entities, write O, B- and I- in capital "
+                "letters. Received: labels=%s",
+                self.labels,
             )
         learned = np.unique(np.asarray(examples.targets.flat_values)[np.asarray(examples.weights.flat_values) > 0])
         if len(learned) < 2:

@@ -95,6 +95,14 @@ def test_entities_without_prefixes():
         task.fit(["Anna lives in Rome."], [[(0, 4, "PER")]], verbose=0)
 
 
+def test_entities_in_small_letters(caplog):
+    for labels in (("b-per", "i-per", "o"), ("noun", "verb", "x"), ("O", "B-per", "I-per")):
+        caplog.clear()
+        task = TokenTagger(small_bert(), labels=labels)
+        task.fit([["anna", "lives"], ["rome"]], [[labels[0], labels[1]], [labels[2]]], epochs=1, verbose=0)
+        assert ("To learn entities, write O, B- and I- in capital letters" in caplog.text) == (labels[0] == "b-per")
+
+
 def test_labels_of_which_each_is_in_one_row(write):
     from keras_bert.tasks.readers import read_labels
 
