@@ -7,7 +7,9 @@ import numpy as np
 
 
 def splits_of(lengths: Any) -> np.ndarray:
-    return np.append(0, np.cumsum(lengths)).astype(np.int64)
+    splits = np.zeros(len(lengths) + 1, np.int64)
+    np.cumsum(lengths, out=splits[1:])
+    return splits
 
 
 class RaggedTensor:
@@ -51,7 +53,7 @@ class RaggedTensor:
         return len(self.row_splits) - 1
 
     def row_lengths(self) -> np.ndarray:
-        return np.diff(self.row_splits)
+        return self.row_splits[1:] - self.row_splits[:-1]
 
     def row_starts(self) -> np.ndarray:
         return self.row_splits[:-1]
