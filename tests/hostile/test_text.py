@@ -13,6 +13,7 @@ from keras_bert.text.windows import windows
 from tests.hostile.inputs import SPECIAL, byte_texts, texts
 from tests.hostile.profile import hostile
 from tests.parity import google_packing, google_tokenizer
+from tests.text.test_tokenizer import nested
 
 LETTERS = sorted({*"abcdeisσς!#中각각ıfﬁ", *SPECIAL} - {*" \t\n\r\x00"})
 VOCABULARY = Vocabulary(
@@ -30,8 +31,8 @@ def tokenizer(*switches):
 def check_tokenizer(batch, switches):
     """The pieces and offsets of each text are Google's."""
     ours = tokenizer(*switches)
-    ids, starts, ends = (part.to_list() for part in ours.tokenize_with_offsets(batch))
-    assert ours.tokenize(batch).to_list() == ids
+    ids, starts, ends = (nested(part) for part in ours.tokenize_with_offsets(batch))
+    assert nested(ours.tokenize(batch)) == ids
     rules = dict(zip(("lowercase", "strip_accents", "split_cjk"), switches, strict=True))
     for text, *found in zip(batch, ids, starts, ends, strict=True):
         words = [
@@ -55,7 +56,7 @@ def test_bytes_that_are_not_utf8_are_dropped(batch):
     for found, expected in zip(
         ours.tokenize_with_offsets(tf.constant(batch)), ours.tokenize_with_offsets(decoded), strict=True
     ):
-        assert found.to_list() == expected.to_list()
+        assert nested(found) == nested(expected)
 
 
 @hostile(40)
@@ -65,7 +66,7 @@ def test_texts_from_pieces_have_the_same_pieces(batch):
     ids = ours.tokenize(batch)
     again = ours.tokenize(ours.detokenize(ids))
     unknown = VOCABULARY["[UNK]"]
-    for before, after in zip(ids.merge_dims(1, 2).to_list(), again.merge_dims(1, 2).to_list(), strict=True):
+    for before, after in zip(nested(ids.merge_dims(1, 2)), nested(again.merge_dims(1, 2)), strict=True):
         assert unknown in before or before == after
 
 

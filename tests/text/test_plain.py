@@ -20,6 +20,7 @@ from tests.soak import IN_SOAK
 from tests.subprocesses import python
 from tests.tasks.small import KINDS
 from tests.text.answers import save_all
+from tests.text.test_tokenizer import nested
 
 PIECES = [
     *"abcdeu!?가각中Σσς",
@@ -71,7 +72,7 @@ def plain(value):
     if isinstance(value, tuple):
         return [plain(one) for one in value]
     if hasattr(value, "to_list"):
-        return value.to_list()
+        return nested(value)
     return value if isinstance(value, list | str | bytes) else np.asarray(value).tolist()
 
 
@@ -81,7 +82,7 @@ def plain(value):
 def differences(texts, *switches, **options):
     graph, python = Tokenizer(VOCABULARY, *switches, **options), PlainTokenizer(VOCABULARY, *switches, **options)
     expected, found = graph.tokenize_with_offsets(texts), python.tokenize_with_offsets(texts)
-    same = python.tokenize(texts).to_list() == found[0].to_list()
+    same = nested(python.tokenize(texts)) == nested(found[0])
     parts = [list(zip(*map(plain, one), strict=True)) for one in (expected, found)]
     return [] if same and parts[0] == parts[1] else [t for t, a, b in zip(texts, *parts, strict=True) if a != b]
 

@@ -1,5 +1,7 @@
 """The tokenizer against an oracle in plain Python, on every block of Unicode and on real text: 0 differences."""
 
+import itertools
+
 import numpy as np
 import pytest
 import tensorflow as tf
@@ -30,13 +32,11 @@ def korean(shared):
 
 
 def nested(ragged):
-    """Like to_list() of [B, (words), (pieces)], which needs a millisecond for each text."""
-    parts = ragged.flat_values, ragged.row_splits, ragged.values.row_splits
-    values, outer, inner = (np.asarray(part).tolist() for part in parts)
-    return [
-        [values[inner[word] : inner[word + 1]] for word in range(outer[row], outer[row + 1])]
-        for row in range(len(outer) - 1)
-    ]
+    """Like to_list(), which needs a millisecond for each text."""
+    if not hasattr(ragged, "row_splits"):
+        return np.asarray(ragged).tolist()
+    values, splits = nested(ragged.values), np.asarray(ragged.row_splits).tolist()
+    return [values[begin:end] for begin, end in itertools.pairwise(splits)]
 
 
 def spans(tokenizer, texts):
