@@ -109,7 +109,7 @@ def test_every_task_learns_from_a_teacher(kind):
     """From its answers and its states, without the labels."""
     teacher, lesson = teacher_of(kind, **NO_DROPOUT), Distillation(targets=0, hidden=1, attention=1, relations=1)
     student = teacher.with_layers(1)
-    before, recipe = teacher.get_weights(), keras_bert.FinetuneRecipe(learning_rate=0.01, epochs=8, batch_size=2)
+    before, recipe = teacher.get_weights(), keras_bert.FinetuneRecipe(learning_rate=0.01, epochs=3, batch_size=2)
     x, y = columns(kind)
     losses = student.fit(x, y, recipe=recipe, teacher=teacher, distillation=lesson, verbose=0).history["loss"]
     assert losses[-1] < losses[0]

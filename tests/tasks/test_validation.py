@@ -121,7 +121,7 @@ def task_to_evaluate(kind):
     """A task whose answers differ."""
     if kind == "columns":
         return priced_reviews.small()
-    bert = small_bert(num_hidden_layers=2, seq_length=6 if kind == "head-tail" else 16)
+    bert = small_bert(seq_length=6 if kind == "head-tail" else 16)
     if kind == "head-tail":
         return randomize(small_task("classifier", bert, long="head-tail"), scale=0.4)
     return randomize(small_task(kind, bert), scale=0.4)
