@@ -139,7 +139,6 @@ def test_evaluate_does_not_depend_on_the_batch_size(kind, compiled):
         assert other == pytest.approx(found[0], abs=1e-6)
 
 
-@pytest.mark.usefixtures("eager")
 @pytest.mark.parametrize("kind", [*KINDS[:-1], "head-tail", "columns"])  # the loss of an embedder compares the rows
 def test_packed_ids_have_the_same_values_as_their_texts(kind):
     """At every batch size, also where rows have weights."""
