@@ -1,6 +1,7 @@
 """A task of the user's own: where it is saved, loaded and trained, and what its errors say."""
 
 import json
+import shutil
 
 import keras
 import numpy as np
@@ -112,16 +113,22 @@ def test_a_weight_outside_of_all_layers():
         with_dtype(Odd(small_bert()), "float32")
 
 
-def test_an_export_of_a_class_that_is_not_registered(tmp_path, monkeypatch):
+@pytest.fixture(scope="module")
+def exported(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("exported") / "mood"
+    keras_bert.export(Mood(small_bert()), folder)
+    return folder
+
+
+def test_an_export_of_a_class_that_is_not_registered(exported, monkeypatch):
     """As for a file: `load` of the same export with the class gives the task."""
-    keras_bert.export(Mood(small_bert()), tmp_path / "mood")
-    assert isinstance(Mood.load(tmp_path / "mood"), Mood)
+    assert isinstance(Mood.load(exported), Mood)
     monkeypatch.delitem(keras.saving.get_custom_objects(), "tests>Mood")
     monkeypatch.delattr("tests.tasks.test_own_task.Mood")
     with pytest.raises(
         ValueError, match=r"holds Mood, a class that is not registered here. Import the module"
     ) as error:
-        read_task(tmp_path / "mood")
+        read_task(exported)
     assert len(str(error.value)) < 400
 
 
@@ -133,9 +140,9 @@ def test_an_export_of_a_class_that_is_not_registered(tmp_path, monkeypatch):
         ({"max_position_embeddings": 20}, "position_embeddings/embeddings"),
     ],
 )
-def test_an_export_with_other_sizes_in_its_task(tmp_path, change, name):
+def test_an_export_with_other_sizes_in_its_task(exported, tmp_path, change, name):
     """No model of that size is built."""
-    keras_bert.export(Mood(small_bert()), tmp_path / "mood")
+    shutil.copytree(exported, tmp_path / "mood")
     for path in tmp_path.glob("mood/**/task.json"):
         task = json.loads(path.read_text())
         task["config"]["bert"]["config"]["config"] |= change
