@@ -1,5 +1,6 @@
 """Exports in int8: whole numbers in the products of the encoder, against a version in numpy."""
 
+import functools
 import json
 import os
 import subprocess
@@ -134,29 +135,41 @@ def test_no_rows():
 # === Exports ===
 
 
+@pytest.fixture(scope="module")
+def exported(tmp_path_factory):
+    """Exports a task of a kind, or an encoder, in int8, each only once; returns the model and the folder."""
+
+    @functools.cache
+    def export(kind):
+        model, folder = small_bert() if kind == "encoder" else small_task(kind), tmp_path_factory.mktemp(kind)
+        keras_bert.export(model, folder, dtype="int8")
+        return model, folder
+
+    return export
+
+
 @pytest.mark.parametrize("kind", ["classifier", "tagger", "answerer", "regressor"])
-def test_a_task(tmp_path, kind):
-    task = small_task(kind)
-    keras_bert.export(task, tmp_path, dtype="int8")
-    assert len(_products(tmp_path)) == 4 * task.bert.config.num_hidden_layers
-    loaded = tf.saved_model.load(f"{tmp_path}/text/1")
+def test_a_task(exported, kind):
+    task, folder = exported(kind)
+    assert len(_products(folder)) == 4 * task.bert.config.num_hidden_layers
+    loaded = tf.saved_model.load(f"{folder}/text/1")
     rows = task.bert.preprocessor(TEXTS)
     found = loaded.signatures["logits"](**rows)["logits"]
     expected = task(rows)
     assert 0 < np.abs(found - expected).max() <= 0.1
-    manifest = json.loads((tmp_path / "text" / "1" / "assets.extra" / "manifest.json").read_text())
+    manifest = json.loads((folder / "text" / "1" / "assets.extra" / "manifest.json").read_text())
     assert manifest["dtype"] == "int8"
     assert manifest["int8"]["ranges"] == "those of each batch"
     assert 0.99 < manifest["int8"]["cosine_lowest"] <= manifest["int8"]["cosine_mean"] <= 1
-    again = type(task).load(tmp_path)
+    again = type(task).load(folder)
     np.testing.assert_allclose(tf.function(again)(rows), found, atol=1e-5)
 
 
-def test_calibrated_answers_do_not_depend_on_the_batch(tmp_path):
+def test_calibrated_answers_do_not_depend_on_the_batch(exported, tmp_path):
+    keras_bert.export(small_bert(), tmp_path / "fixed", dtype="int8", calibrate=REVIEWS)
     found = {}
-    for name, texts in (("fixed", REVIEWS), ("free", None)):
-        keras_bert.export(small_bert(), tmp_path / name, dtype="int8", calibrate=texts)
-        run = _text_of(tmp_path / name)
+    for name, folder in (("fixed", tmp_path / "fixed"), ("free", exported("encoder")[1])):
+        run = _text_of(folder)
         several, one = (run(text=tf.constant(batch))["embedding"] for batch in (TEXTS, TEXTS[1:2]))
         found[name] = np.abs(several[1] - one[0]).max()
     assert found["fixed"] <= 1e-6 < 1e-4 < found["free"]
@@ -177,13 +190,12 @@ def test_lora_and_mixed_precision(tmp_path):
     assert np.abs(found["score"] - [answer.score for answer in expected]).max() <= 0.05
 
 
-def test_an_encoder(tmp_path):
-    bert = small_bert()
-    keras_bert.export(bert, tmp_path, dtype="int8")
-    found = _text_of(tmp_path)(text=tf.constant(TEXTS))["embedding"]
+def test_an_encoder(exported):
+    bert, folder = exported("encoder")
+    found = _text_of(folder)(text=tf.constant(TEXTS))["embedding"]
     assert 0 < np.abs(found - bert.embed(TEXTS)).max() <= 0.1
     with pytest.raises(ValueError, match=r"exported in int8.*kernel_scale"):
-        keras_bert.load(tmp_path)
+        keras_bert.load(folder)
 
 
 ALONE = """
@@ -278,12 +290,11 @@ def test_a_copy_only_answers(tmp_path):
     assert list(tmp_path.iterdir()) == []
 
 
-def test_an_export_of_an_export(tmp_path):
+def test_an_export_of_an_export(exported, tmp_path):
     """What is loaded from an export in int8 is in int8, as the manifest of its own export says."""
-    keras_bert.export(small_task("classifier"), tmp_path / "one", dtype="int8")
-    task = keras_bert.TextClassifier.load(tmp_path / "one")
-    keras_bert.export(task, tmp_path / "two")
-    facts = [json.loads(path.read_text()) for path in sorted(tmp_path.glob("*/text/1/assets.extra/manifest.json"))]
+    _, folder = exported("classifier")
+    keras_bert.export(keras_bert.TextClassifier.load(folder), tmp_path)
+    facts = [json.loads((one / "text/1/assets.extra/manifest.json").read_text()) for one in (folder, tmp_path)]
     assert [one["dtype"] for one in facts] == ["int8", "int8"]
 
 
@@ -315,7 +326,7 @@ def test_command(tmp_path):
         _run(*words, "--dtype", "int8", "--format", "onnx", "--force")
 
 
-def test_scores_beside_those_in_float32(tmp_path, monkeypatch):
+def test_scores_beside_those_in_float32(exported, tmp_path, monkeypatch):
     monkeypatch.setenv("TF_ONEDNN_ASSUME_FROZEN_WEIGHTS", "0")  # other tests of this process train
     small_task("classifier").save(tmp_path / "task.keras")
     rows = "text\tlabel\n" + "".join(f"{text}\tpositive\n" for text in TEXTS)
@@ -324,8 +335,7 @@ def test_scores_beside_those_in_float32(tmp_path, monkeypatch):
     in_float32 = _run(*words).stdout.splitlines()[0].split("\t")[1]
     beside = _run(*words, "--engine", "tensorflow", "--dtype", "int8").stdout.splitlines()[0]
     assert beside.endswith(f"\t{in_float32} in float32")
-    keras_bert.export(small_task("classifier"), tmp_path / "export", dtype="int8")
-    words[1] = tmp_path / "export"
+    words[1] = exported("classifier")[1]
     assert _run(*words).stdout.splitlines()[0].startswith("accuracy\t")
     words[1] = tmp_path / "task.keras"
     found = json.loads(_run(*words, "--engine", "tensorflow", "--dtype", "int8", "--json").stdout)
