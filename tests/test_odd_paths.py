@@ -122,6 +122,7 @@ def test_from_a_corpus_to_a_pretrained_model(odd):
 
 
 @pytest.mark.long
+@pytest.mark.usefixtures("eager")
 def test_fine_tuning(odd):
     files = [runs.write(odd / name, [["text", "label"], *runs.reviews(32, 0)]) for name in ("[t].tsv", "v#.tsv")]
     vocabulary = keras_bert.Vocabulary(["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", *runs.WORDS])
