@@ -1,6 +1,7 @@
 """A trained `Bert` with more pieces in its vocabulary, for longer texts, or with fewer blocks."""
 
 import logging
+import re
 from collections.abc import Iterable
 from typing import Any
 
@@ -26,11 +27,16 @@ def add_tokens(vocabulary: Vocabulary, tokens: Iterable[str]) -> Vocabulary:
     if isinstance(tokens, str):
         raise TypeError(f'`tokens` must be a list of pieces, such as ["covid"]. Received: {tokens!r}')
     pieces = list(vocabulary.tokens)
-    slots = [i for i, piece in enumerate(pieces) if piece.startswith("[unused") and piece.endswith("]")]
+    slots = [i for i, piece in enumerate(pieces) if is_slot(piece)]
     new = [token for token in dict.fromkeys(tokens) if token not in vocabulary]
     for slot, token in zip(slots, new, strict=False):
         pieces[slot] = token
     return Vocabulary([*pieces, *new[len(slots) :]])
+
+
+def is_slot(piece: str) -> bool:
+    """Whether this is [unusedN], a place for a piece."""
+    return piece.startswith("[unused") and piece.endswith("]")
 
 
 def kept_blocks(layers: int, count: int) -> tuple[int, ...]:
@@ -111,15 +117,22 @@ def resize(
 
 
 def _warn_of_unreachable(tokenizer: Any, pieces: Iterable[str]) -> None:
-    """Log which pieces no text can have, but for [unusedN] slots."""
-    words = {piece: piece.removeprefix("##") or piece for piece in pieces if not piece.startswith("[unused")}
-    if never := sorted(piece for piece, word in words.items() if not tokenizer.is_word(word)):
+    """Log which pieces no text can have, except slots."""
+    never = [
+        piece
+        for piece in sorted(pieces)
+        if not is_slot(piece) and (piece == "##" or not tokenizer.is_word(re.sub("^##", "a", piece)))
+    ]
+    if never:
+        rules = [
+            *["lowers capital letters"] * tokenizer.lowercase,
+            *["removes accents (which splits Hangul into its letters)"] * tokenizer.strip_accents,
+            f"splits at white space{', Chinese characters' * tokenizer.split_cjk} and punctuation",
+        ]
         logger.warning(
-            "The tokenizer never makes these new pieces: %s. It splits texts at white space, punctuation%s%s. Write "
-            "pieces as it reads them, or leave them out.",
+            "The tokenizer never makes these new pieces: %s. It %s. Write pieces as it reads them, or leave them out.",
             listed(list(map(repr, never)), 8),
-            " and Chinese characters" * tokenizer.split_cjk,
-            ", and lowers capital letters" * tokenizer.lowercase,
+            ", ".join(rules),
         )
 
 

@@ -4,7 +4,10 @@ import codecs
 
 LIKELY = {"cp949": "Korean", "cp1252": "Western European", "shift_jis": "Japanese", "gb18030": "Chinese"}
 
-_PACKED = {b"\x1f\x8b": "a gzip file", b"PK\x03\x04": "a ZIP archive or an Excel workbook"}  # by their first bytes
+_PACKED = {  # by their first bytes
+    b"\x1f\x8b": "a gzip file. Unpack it; only in a corpus, a gzip file can stay packed if its name ends in .gz.",
+    b"PK\x03\x04": "a ZIP archive or an Excel workbook. Unpack it, or save it as CSV.",
+}
 
 
 class UndecodedLine(str):
@@ -29,13 +32,10 @@ def checked_encoding(encoding: str) -> str:
         ) from None
 
 
-def wrong_encoding(name: str, number: int, line: bytes, encoding: str, packed: str = "save it as CSV") -> ValueError:
-    """The error for a line that is in another encoding, with those that it may be in.
-
-    packed: what can be done with an archive instead of unpacking it.
-    """
+def wrong_encoding(name: str, number: int, line: bytes, encoding: str) -> ValueError:
+    """The error for a line that is in another encoding, with those that it may be in."""
     if what := next((what for start, what in _PACKED.items() if number == 1 and line.startswith(start)), None):
-        return ValueError(f"{name} is not text, but {what}. Unpack it, or {packed}. Received: {name}")
+        return ValueError(f"{name} is not text, but {what} Received: {name}")
     if line.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
         likely = ["utf-16"]
     elif b"\0" in line:

@@ -53,7 +53,7 @@ def main() -> None:
     sys.unraisablehook = _again_after_a_callback
     options: dict[str, Any] = {}
     try:
-        if sys.stdout is None:
+        if sys.stdout is None:  # the next file that is opened would take its place
             raise OSError("Standard output is closed. Send it to a file or to /dev/null. Received: no standard output")
         sys.stdout = _Output(sys.stdout)
         app(prog_name="keras-bert", obj=options)

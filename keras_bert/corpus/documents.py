@@ -156,7 +156,7 @@ def _lines(stream: Any, path: str, encoding: str, most: int) -> Iterator[str]:
         before, after = error.object[: error.start], error.object[error.start :] + stream.readline(MAX_CHARACTERS)
         number += begins + len(re.findall(r"\r\n?|\n", before.decode(encoding, "ignore")))
         wrong = re.split(rb"[\r\n]", before)[-1] + re.split(rb"[\r\n]", after, maxsplit=1)[0]
-        raise wrong_encoding(path, number, wrong, encoding, packed="if it is gzip, end its name in .gz") from None
+        raise wrong_encoding(path, number, wrong, encoding) from None
     except UnicodeError:  # of UTF-16 and UTF-32
         raise without_mark(path, encoding) from None
 

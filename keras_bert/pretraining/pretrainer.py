@@ -1,6 +1,8 @@
 """Pretrainer: a `Bert` with the heads of pretraining, for masked words and next sentences."""
 
+import contextlib
 import dataclasses
+import inspect
 import os
 from typing import Any
 
@@ -16,6 +18,7 @@ from keras_bert.model import HeadedModel
 from keras_bert.pretraining.fill_mask import fill_mask, is_next
 from keras_bert.training.measure import Measure
 from keras_bert.training.optimizer import AdamW
+from keras_bert.training.strategy import is_distributed
 from keras_bert.weights.heads import assign_head, load_head, load_saved
 
 POSITIONS = "masked_lm_positions"  # int32 [B, P]
@@ -146,16 +149,22 @@ class Pretrainer(HeadedModel):
         scores = self._scores(self(x, training=training), y, sample_weight)
         return {name: Measure(ops.sum(x * weights), ops.sum(weights)) for name, (x, weights) in scores.items()}
 
-    def fit(self, x: Any = None, *args: Any, steps_per_epoch: int | None = None, **kwargs: Any) -> Any:
+    def fit(self, x: Any = None, *args: Any, **kwargs: Any) -> Any:
         """As in Keras; without `compile`, with the default optimizer. x: batches of `read_examples`."""
-        if steps_per_epoch is None and hasattr(x, "cardinality") and int(x.cardinality()) == -1:
-            raise ValueError(
-                "The tf.data repeats its examples forever, so an epoch would not end. Pass `steps_per_epoch`, or read "
-                "them once: read_examples(..., epochs=1). Received: an infinite tf.data"
-            )
+        given = inspect.signature(super().fit).bind(x, *args, **kwargs).arguments
+        if hasattr(x, "as_numpy_iterator"):  # a tf.data
+            if int(x.cardinality()) == -1 and given.get("steps_per_epoch") is None:  # INFINITE_CARDINALITY
+                raise ValueError(
+                    "The tf.data repeats its examples forever, so an epoch would not end. Pass `steps_per_epoch`, or "
+                    "read them once: read_examples(..., epochs=1). Received: an infinite tf.data"
+                )
+            if "shuffle" not in given:
+                kwargs["shuffle"] = False  # Keras warns that the default, True, is ignored
         if not self.compiled:
-            self.compile()
-        return super().fit(x, *args, steps_per_epoch=steps_per_epoch, **kwargs)
+            of_devices = keras.backend.backend() == "tensorflow" and is_distributed(self.distribute_strategy)
+            with self.distribute_strategy.scope() if of_devices else contextlib.nullcontext():
+                self.compile()
+        return super().fit(x, *args, **kwargs)
 
     def compile(self, optimizer: Any = None, **kwargs: Any) -> None:
         """As in Keras, but with BERT's losses. The default is AdamW at 1e-4 with gradients clipped to a norm of 1."""

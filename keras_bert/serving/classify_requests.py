@@ -29,8 +29,8 @@ def read_examples(body: bytes, signatures: Mapping[str, Any], max_rows: int) -> 
     classifying = {name: function for name, function in signatures.items() if is_classify(function)}
     if not classifying:
         raise BadRequest(
-            "This model has no signature for :classify, which only classifiers have. Use :predict. Received: a model "
-            f"with the signatures {sorted(signatures)}"
+            "Only a classifier answers :classify, and this model is another one. Use :predict. Received: a model with "
+            f"the signatures {sorted(signatures)}"
         )
     name = chosen(data, classifying)
     rows, context = data.get("examples"), data.get("context", {})

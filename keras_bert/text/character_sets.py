@@ -58,8 +58,14 @@ class CharacterSet:
         found = _MEMBER.findall(members)
         self._categories = tuple(name for name, *_ in found if name)
         self._ranges = [(_point(first), _point(last or first)) for name, first, last in found if not name]
+        self._known: dict[str, bool] = {}  # of the characters that were asked for
 
     def __contains__(self, character: str) -> bool:
+        if (known := self._known.get(character)) is None:
+            known = self._known[character] = self._has(character)
+        return known
+
+    def _has(self, character: str) -> bool:
         point = ord(character)
         return any(first <= point <= last for first, last in self._ranges) or (
             bool(self._categories) and _category(character).startswith(self._categories)

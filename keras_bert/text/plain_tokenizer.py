@@ -67,7 +67,9 @@ class PlainTokenizer(Tokenizer):
         return found[0] if rank == 1 else found
 
     def is_word(self, text: str) -> bool:
-        """Whether the text is a single word that the rules of the tokenizer leave as it is."""
+        """Whether the text is a single word that the rules of the tokenizer leave as it is, and not too long."""
+        if len(text) > self.max_word_length:
+            return False
         chunks = self._plain_normalizer.chunks(self._plain_normalizer.decode(text.encode()))
         return [word for words in self._plain_normalizer.words(chunks) for word in words] == [text]
 

@@ -92,8 +92,8 @@ class TokenizedRows:
 
     def warn_of_unknown(self, unknown: int) -> None:
         """Log it if many pieces have this id, that of [UNK]."""
-        ids = np.concatenate([np.asarray(segment.flat_values) for segment in self.segments])
-        warn_of_unknown(int((ids == unknown).sum()), len(ids), "the training rows")
+        ids = [np.asarray(segment.flat_values) for segment in self.segments]
+        warn_of_unknown(sum(int((one == unknown).sum()) for one in ids), sum(map(len, ids)), "the training rows")
 
     def by_length(self, size: int | None = None, *, tokens: int | None = None) -> list[np.ndarray]:
         """The indices of batches, the longest examples first, so that what does not fit into memory fails at once.

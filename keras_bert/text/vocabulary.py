@@ -187,8 +187,8 @@ def warn_of_unknown(unknown: int, pieces: int, where: str) -> None:
     """Log it if a large part of the pieces that are learned from is [UNK]."""
     if pieces >= _MANY_PIECES and unknown >= _MANY_UNKNOWN * pieces:
         logger.warning(
-            "%.0f %% of the pieces of %s are [UNK], because the vocabulary lacks their words. Use a vocabulary of this "
-            "language, and read the texts as it was made: with capital letters and accents (--cased, lowercase=False) "
-            "or without them.",
+            "%.0f %% of the pieces of %s are [UNK], so the vocabulary does not fit the texts. Use a model or a "
+            "vocabulary for their language. If a new vocabulary has capitals or accents, keep those of the texts "
+            "(--cased, lowercase=False).",
             100 * unknown / pieces, where,
         )  # fmt: skip

@@ -1,5 +1,6 @@
 """Our own exports, read bit for bit: the encoder or the task that a SavedModel was made from."""
 
+import dataclasses
 import math
 from contextlib import AbstractContextManager, nullcontext
 from functools import partial
@@ -38,14 +39,17 @@ from keras_bert.wording import listed
 def write_settings(model: Any, folder: Path, seq_length: int | None = None) -> None:
     """Write what `keras_bert.load` and a task's `load` read in addition to the weights and the vocabulary.
 
-    seq_length: of the rows of the loaded task, if it is not that of this one.
+    seq_length: of the rows of the loaded model, if it is not that of this one.
     """
     folder.mkdir()
     bert = getattr(model, "bert", model)
     bert.config.to_json(folder / CONFIG)
     text = tokenizer_config(TextRules.of(bert.preprocessor), bert.config.max_position_embeddings)
     write_json(folder / TOKENIZER, text | text_settings_of(bert.preprocessor))
-    write_pooling(bert.pooling, folder)
+    pooling = bert.pooling
+    if pooling is not None and seq_length is not None:
+        pooling = dataclasses.replace(pooling, max_length=seq_length)
+    write_pooling(pooling, folder)
     if model is not bert:
         config = keras.saving.serialize_keras_object(model)
         preprocessor = config["config"]["bert"]["config"]["preprocessor"]["config"]

@@ -33,6 +33,13 @@ def test_fit_without_compile():
     pretrainer.fit(X, Y, sample_weight=WEIGHTS, batch_size=2, verbose=0)
     assert pretrainer.optimizer.iterations == len(WEIGHTS["mlm_logits"]) // 2
     assert pretrainer.optimizer.global_clipnorm == 1
+    if keras.backend.backend() == "tensorflow":
+        import tensorflow as tf
+
+        data = tf.data.Dataset.from_tensors((X, Y, WEIGHTS)).repeat()
+        with pytest.raises(ValueError, match=r"repeats its examples forever.*Pass `steps_per_epoch`"):
+            pretrainer.fit(data, epochs=2)
+        pretrainer.fit(data, steps_per_epoch=1, verbose=0)
 
 
 @pytest.mark.usefixtures("eager")

@@ -46,7 +46,8 @@ def test_many_unknown_pieces(tmp_path, caplog):
         (tmp_path / f"{number}.txt").write_text("\n\n".join(" ".join(line) + "." for line in words))
         caplog.clear()
         write(tmp_path / f"{number}.txt", tmp_path / f"examples-{number}", nsp=False)
-        assert ("77 % of the pieces of the examples are [UNK]" in caplog.text) == bool(number)
+        assert ("of the pieces of the examples are [UNK]" in caplog.text) == bool(number)
+    assert "77 % of the pieces" in caplog.text
 
 
 def test_another_seed_gives_other_examples(source, dynamic, tmp_path):

@@ -151,8 +151,9 @@ class ExampleReader:
         options = tf.data.Options()
         options.experimental_distribute.auto_shard_policy = tf.data.experimental.AutoShardPolicy.OFF  # `part` does it
         dataset = dataset.map(parse, num_parallel_calls=tf.data.AUTOTUNE, deterministic=True)
-        if epochs is None:
-            dataset = dataset.apply(tf.data.experimental.assert_cardinality(tf.data.INFINITE_CARDINALITY))
+        steps = -(-total // batch_size) if fill else total // batch_size
+        steps = tf.data.INFINITE_CARDINALITY if epochs is None else max(0, steps - start)
+        dataset = dataset.apply(tf.data.experimental.assert_cardinality(steps))
         return dataset.prefetch(tf.data.AUTOTUNE).with_options(options)
 
     def once(self, batch_size: int, *, seed: int = 0) -> Callable[[int, tuple[int, int]], Any]:

@@ -25,7 +25,7 @@ class StreamedRows:
     def __init__(self, task: Any, stream: RowStream, class_weight: Any = None) -> None:
         self._task = task
         self._stream = stream
-        self._read = self._warned = False
+        self._checked = self._warned = False
         self.sample: LabelledRows = task.examples(stream.sample.x, stream.sample.y, None, class_weight)
         if stream.numbers is not None:
             task.target_ids(stream.numbers)  # an error now, and not in the middle of an epoch
@@ -103,9 +103,9 @@ class StreamedRows:
     def _examples(self, numbers: np.ndarray) -> LabelledRows:
         rows = self._stream.read(numbers)
         examples: LabelledRows = self._task.examples(rows.x, rows.y, None, self.class_weight)
-        if not self._read:
+        if not self._checked:
+            self._checked = True
             examples.warn_of_unknown(self._task.bert.preprocessor.vocabulary["[UNK]"])
-        self._read = True
         if not self._warned and examples.cut:
             self._warned = True
             examples.warn_of_cuts("training rows that are read together")
