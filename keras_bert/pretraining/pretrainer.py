@@ -1,6 +1,5 @@
 """Pretrainer: a `Bert` with the heads of pretraining, for masked words and next sentences."""
 
-import contextlib
 import dataclasses
 import inspect
 import os
@@ -18,7 +17,7 @@ from keras_bert.model import HeadedModel
 from keras_bert.pretraining.fill_mask import fill_mask, is_next
 from keras_bert.training.measure import Measure
 from keras_bert.training.optimizer import AdamW
-from keras_bert.training.strategy import is_distributed
+from keras_bert.training.strategy import scope_of
 from keras_bert.weights.heads import assign_head, load_head, load_saved
 
 POSITIONS = "masked_lm_positions"  # int32 [B, P]
@@ -161,8 +160,7 @@ class Pretrainer(HeadedModel):
             if "shuffle" not in given:
                 kwargs["shuffle"] = False  # Keras warns that the default, True, is ignored
         if not self.compiled:
-            of_devices = keras.backend.backend() == "tensorflow" and is_distributed(self.distribute_strategy)
-            with self.distribute_strategy.scope() if of_devices else contextlib.nullcontext():
+            with scope_of(self):
                 self.compile()
         return super().fit(x, *args, **kwargs)
 

@@ -29,7 +29,7 @@ def read_examples(body: bytes, signatures: Mapping[str, Any], max_rows: int) -> 
     classifying = {name: function for name, function in signatures.items() if is_classify(function)}
     if not classifying:
         raise BadRequest(
-            "Only a classifier answers :classify, and this model is another one. Use :predict. Received: a model with "
+            "Only classifiers answer :classify, and this model is not one. Use :predict. Received: a model with "
             f"the signatures {sorted(signatures)}"
         )
     name = chosen(data, classifying)

@@ -58,7 +58,7 @@ def read_request(body: bytes, signatures: Mapping[str, Any], max_rows: int) -> M
         )
     if any(0 in shape[1:] for shape in shapes):
         raise BadRequest(
-            f"Each row of {', '.join(INPUTS)} must have an id, such as that of [CLS]. Received: a row without ids"
+            f"Each row of {', '.join(INPUTS)} must have at least one id, that of [CLS]. Received: a row without ids"
         )
     check_rows(min(sizes), max_rows)
     texts = [array.reshape(len(array), -1).tolist() for array in arrays.values() if array.dtype == object]

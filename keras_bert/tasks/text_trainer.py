@@ -1,6 +1,5 @@
 """TextTrainer: Keras's `compile`, `fit` and `evaluate` for models that take text."""
 
-import contextlib
 import dataclasses
 import logging
 from typing import Any
@@ -26,7 +25,7 @@ from keras_bert.tasks.rows.streamed_rows import StreamedRows
 from keras_bert.tasks.student import Student
 from keras_bert.tasks.text_predictor import refuse_options
 from keras_bert.training.measure import Measure
-from keras_bert.training.strategy import check_fit_on_jax, is_distributed
+from keras_bert.training.strategy import built_on_several, check_fit_on_jax, scope_of
 
 logger = logging.getLogger("keras_bert")
 
@@ -82,7 +81,7 @@ class TextTrainer(Student):
     ) -> None:
         """Compile for a run of this many batches on these targets, and log it at this level."""
         logger.log(level, recipe.describe(type(self).__name__, steps))
-        with self.distribute_strategy.scope() if self.is_distributed else contextlib.nullcontext():
+        with scope_of(self):
             loss = self.recipe_loss(recipe.label_smoothing, class_weight, targets)
             optimizer = recipe.optimizer(steps, self.start_head(targets))
             self.compile(optimizer, loss, weighted_metrics=self.default_metrics())
@@ -328,7 +327,7 @@ class TextTrainer(Student):
     @property
     def is_distributed(self) -> bool:
         """Whether this task was built under a strategy of several devices or for a TPU."""
-        return keras.backend.backend() == "tensorflow" and is_distributed(self.distribute_strategy)
+        return built_on_several(self)
 
     def held_out_loss(self, examples: LabelledRows, y: Any, logits: Any, weight: Any) -> Any:
         """The loss of a batch of `examples`, as a number."""

@@ -9,6 +9,7 @@ import unicodedata
 from collections import defaultdict
 from collections.abc import Callable
 from functools import cache
+from typing import Any
 
 # For the inside of a character class of RE2: control characters (Cc, Cf) except tab and line ends, and U+FFFD.
 DROPPED = r"\x00\x0b\x0c\x7f-\x{9f}\p{Cf}\x{fffd}"
@@ -47,6 +48,17 @@ _CHARACTER = r"\\x\{[0-9a-f]+\}|\\x[0-9a-f]{2}|\\.|[^\\]"
 _MEMBER = re.compile(rf"\\p\{{(\w+)\}}|({_CHARACTER})(?:-({_CHARACTER}))?")
 
 
+class CharacterTable(dict):
+    """What a rule says about each key, found when it is first asked for."""
+
+    def __init__(self, rule: Callable[[Any], Any]) -> None:
+        super().__init__()
+        self._rule = rule
+
+    def __missing__(self, key: Any) -> Any:
+        return self.setdefault(key, self._rule(key))
+
+
 class CharacterSet:
     """The characters of a class of RE2, such as r"a-z\\p{P}".
 
@@ -58,12 +70,10 @@ class CharacterSet:
         found = _MEMBER.findall(members)
         self._categories = tuple(name for name, *_ in found if name)
         self._ranges = [(_point(first), _point(last or first)) for name, first, last in found if not name]
-        self._known: dict[str, bool] = {}  # of the characters that were asked for
+        self._known = CharacterTable(self._has)
 
     def __contains__(self, character: str) -> bool:
-        if (known := self._known.get(character)) is None:
-            known = self._known[character] = self._has(character)
-        return known
+        return self._known[character]
 
     def _has(self, character: str) -> bool:
         point = ord(character)

@@ -5,8 +5,9 @@ from itertools import chain
 
 import numpy as np
 
+from keras_bert.text.character_sets import CharacterTable
 from keras_bert.text.numpy_ragged import RaggedTensor
-from keras_bert.text.plain_words import CharacterTable, PlainNormalizer, PlainWordPiece
+from keras_bert.text.plain_words import PlainNormalizer, PlainWordPiece
 
 MOST_CHUNKS, MOST_CHARACTERS = 200_000, 4_000_000  # that are kept from one batch to the next
 
@@ -28,20 +29,8 @@ class ChunkTable:
         self._numbers = _Numbers()
         self._pieces = CharacterTable(self._wordpiece)  # the ids of the pieces of each word
         self._characters = 0
-        self._ids, self._starts, self._ends = (_Growing("int32") for _ in range(3))
+        self.ids, self.starts, self.ends = (_Growing("int32") for _ in range(3))
         self._places, self._words, self._chunks = _Growing("int64"), _Growing("int64", 0), _Growing("int64", 0)
-
-    @property
-    def ids(self) -> np.ndarray:
-        return self._ids.array
-
-    @property
-    def starts(self) -> np.ndarray:
-        return self._starts.array
-
-    @property
-    def ends(self) -> np.ndarray:
-        return self._ends.array
 
     @property
     def rows(self) -> RaggedTensor:
@@ -65,15 +54,15 @@ class ChunkTable:
         words = self._normalizer.words(chunks)
         flat = [self._pieces[word] for of_chunk in words for word in of_chunk]
         ids = np.fromiter(chain.from_iterable(flat), "int32")
-        self._places.append(np.arange(len(self.ids), len(self.ids) + len(ids)))
-        self._ids.append(ids)
+        self._places.append(np.arange(len(ids)) + len(self.ids.array))
+        self.ids.append(ids)
         if self._spans:
             spans = [
                 span for chunk, of_chunk in zip(chunks, words, strict=True) for span in self._spans_of(chunk, of_chunk)
             ]
             starts, ends = np.array(spans, "int32").reshape(-1, 2).T
-            self._starts.append(starts)
-            self._ends.append(ends)
+            self.starts.append(starts)
+            self.ends.append(ends)
         for splits, rows in ((self._words, flat), (self._chunks, words)):
             splits.append(splits.array[-1] + np.cumsum(list(map(len, rows)), dtype="int64"))
         self._characters += sum(map(len, chunks))

@@ -38,7 +38,7 @@ class PlainTokenizer(Tokenizer):
         texts, decoded = self._decoded(texts)
         with _LOCK:
             places = self._places(decoded, self._ids)[1]
-            return _like(texts, places, self._ids.ids[places.flat_values])
+            return _like(texts, places, self._ids.ids.array[places.flat_values])
 
     def tokenize_with_offsets(self, texts: Any) -> tuple[Any, Any, Any]:
         """The ids, and in the same shape the characters [start, end) of the given text that each piece came from."""
@@ -46,7 +46,7 @@ class PlainTokenizer(Tokenizer):
         with _LOCK:
             table = self._ids_and_spans
             of_chunks, places = self._places(decoded, table)
-            ids, starts, ends = (values[places.flat_values] for values in (table.ids, table.starts, table.ends))
+            ids, starts, ends = (one.array[places.flat_values] for one in (table.ids, table.starts, table.ends))
             chunk_begins, origin, given, text_begins = self._characters(decoded)
         of_pieces = np.repeat(np.arange(len(of_chunks)), of_chunks.merge_dims(1, 2).row_lengths())
         chunk_begin = chunk_begins[of_pieces]  # of the chunk of each piece

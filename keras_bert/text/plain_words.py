@@ -2,9 +2,8 @@
 
 import re
 import unicodedata
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from itertools import accumulate
-from typing import Any
 
 from keras_bert.text.character_sets import (
     ACCENTS,
@@ -17,6 +16,7 @@ from keras_bert.text.character_sets import (
     STAND_INS,
     YOUNG_MARKS,
     CharacterSet,
+    CharacterTable,
     combining_class,
     finder,
 )
@@ -26,17 +26,6 @@ _CASED, _IGNORABLE, _ACCENTS = CharacterSet(CASED), CharacterSet(IGNORABLE), Cha
 _LONG = 256  # characters; Python's NFD sorts a run of marks by insertion, which would take time in a longer chunk
 
 Marked = list[tuple[str, int]]  # characters, each with the place in the chunk that it came from
-
-
-class CharacterTable(dict):
-    """What a rule says about each key, found when it is first asked for."""
-
-    def __init__(self, rule: Callable[[Any], Any]) -> None:
-        super().__init__()
-        self._rule = rule
-
-    def __missing__(self, key: Any) -> Any:
-        return self.setdefault(key, self._rule(key))
 
 
 class PlainNormalizer:

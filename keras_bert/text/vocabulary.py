@@ -188,7 +188,7 @@ def warn_of_unknown(unknown: int, pieces: int, where: str) -> None:
     if pieces >= _MANY_PIECES and unknown >= _MANY_UNKNOWN * pieces:
         logger.warning(
             "%.0f %% of the pieces of %s are [UNK], so the vocabulary does not fit the texts. Use a model or a "
-            "vocabulary for their language. If a new vocabulary has capitals or accents, keep those of the texts "
+            "vocabulary for their language. If it has capitals or accents, do not remove those of the texts "
             "(--cased, lowercase=False).",
             100 * unknown / pieces, where,
         )  # fmt: skip

@@ -85,6 +85,16 @@ def is_distributed(strategy: Any) -> bool:
     return replicas(strategy) > 1 or isinstance(strategy, tf.distribute.TPUStrategy)
 
 
+def built_on_several(model: Any) -> bool:
+    """Whether a Keras model was built under a strategy of TensorFlow that is distributed."""
+    return keras.backend.backend() == "tensorflow" and is_distributed(model.distribute_strategy)
+
+
+def scope_of(model: Any) -> contextlib.AbstractContextManager[Any]:
+    """The scope of the strategy that a Keras model was built under; on one device, a block that changes nothing."""
+    return model.distribute_strategy.scope() if built_on_several(model) else contextlib.nullcontext()
+
+
 def check_backend() -> None:
     """Raise an error under a backend that cannot pretrain."""
     need_tensorflow("Pretraining", "tensorflow_text")

@@ -39,7 +39,7 @@ from keras_bert.wording import listed
 def write_settings(model: Any, folder: Path, seq_length: int | None = None) -> None:
     """Write what `keras_bert.load` and a task's `load` read in addition to the weights and the vocabulary.
 
-    seq_length: of the rows of the loaded model, if it is not that of this one.
+    seq_length: the length of the loaded model's rows, if it differs from that of this model.
     """
     folder.mkdir()
     bert = getattr(model, "bert", model)

@@ -150,15 +150,12 @@ def test_full_disk(little, tmp_path):
     assert not list(tmp_path.iterdir())
 
 
+@pytest.mark.usefixtures("sigterm_is_ignored")
 def test_sigterm_leaves_nothing(little, tmp_path, monkeypatch):
     little.save(tmp_path / "model.keras")
     monkeypatch.setattr("keras_bert.exports.export.write_manifest", lambda *_: signal.raise_signal(signal.SIGTERM))
-    before = signal.signal(signal.SIGTERM, signal.SIG_IGN)  # otherwise it ends the tests if the command does not
-    try:
-        command = ["export", str(tmp_path / "model.keras"), "--name", "film", "--output", str(tmp_path)]
-        done = CliRunner().invoke(app, command, catch_exceptions=False)
-    finally:
-        signal.signal(signal.SIGTERM, before)
+    command = ["export", str(tmp_path / "model.keras"), "--name", "film", "--output", str(tmp_path)]
+    done = CliRunner().invoke(app, command, catch_exceptions=False)
     assert done.exit_code == 128 + signal.SIGTERM
     assert [path.name for path in tmp_path.iterdir()] == ["model.keras"]
 

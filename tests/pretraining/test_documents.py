@@ -117,7 +117,7 @@ def test_encodings_that_are_wrong(tmp_path):
         with pytest.raises(ValueError, match=rf"a\.txt has no byte order mark, but .* or name {encoding}-le"):
             texts(path, encoding=encoding)
     path.write_bytes(gzip.compress(b"a text"))
-    with pytest.raises(ValueError, match=r"not text, but a gzip file\. Unpack it; .* if its name ends in \.gz"):
+    with pytest.raises(ValueError, match=r"not text, but a gzip file\. Unpack it\. .* if its name ends in \.gz"):
         texts(path)
     with pytest.raises(ValueError, match=r"There is no encoding 'hangul'"):
         read_documents(path, encoding="hangul")

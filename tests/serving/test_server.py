@@ -122,9 +122,7 @@ def test_bad_examples(server, change, reason):
 def test_classify_of_a_model_that_is_no_classifier(server):
     status, answer = _ask(server, f"/v1/models/{NAME}-preprocess:classify", {"examples": [{"text": "w1"}]})
     assert status == 400
-    assert answer["error"].startswith(
-        "Only a classifier answers :classify, and this model is another one. Use :predict"
-    )
+    assert answer["error"].startswith("Only classifiers answer :classify, and this model is not one. Use :predict")
 
 
 @pytest.mark.network
@@ -168,7 +166,7 @@ GARBAGE = [
     ({"signature_name": "pair", "inputs": {"text": ["w1"], "text_pair": []}}, "same number of rows"),
     ({"signature_name": "logits", "inputs": {**IDS, "input_mask": [[1]]}}, "the same shape"),
     ({"signature_name": "logits", "inputs": {**IDS, "input_mask": [[1], [1, 1]]}}, "the same length"),
-    ({"signature_name": "logits", "inputs": {key: [[]] for key in IDS}}, "must have an id, such as that of [CLS]"),
+    ({"signature_name": "logits", "inputs": {key: [[]] for key in IDS}}, "must have at least one id, that of [CLS]"),
     ({"signature_name": "logits", "inputs": {**IDS, "input_word_ids": [[1.5, 2]]}}, "integers of 32 bits"),
     ({"signature_name": "logits", "inputs": {**IDS, "input_word_ids": [[2**40, 2]]}}, "integers of 32 bits"),
     ({"signature_name": "logits", "inputs": {**IDS, "input_word_ids": [["\ud800", 2]]}}, r"Received: str \ud800"),

@@ -53,6 +53,7 @@ def test_goes_on_from_the_last_epoch(bert, files, finished, tmp_path, monkeypatc
     assert [path.name for path in tmp_path.iterdir()] == ["broken"]
 
 
+@pytest.mark.usefixtures("sigterm_is_ignored")
 @pytest.mark.parametrize("epoch", [0, 1])
 def test_sigterm_ends_it_as_ctrl_c_does(bert, files, tmp_path, monkeypatch, caplog, epoch):
     def terminate(self, begun, logs=None):
@@ -60,12 +61,8 @@ def test_sigterm_ends_it_as_ctrl_c_does(bert, files, tmp_path, monkeypatch, capl
             signal.raise_signal(signal.SIGTERM)
 
     monkeypatch.setattr(BestEpoch, "on_epoch_begin", terminate)
-    before = signal.signal(signal.SIGTERM, signal.SIG_IGN)  # otherwise it ends the tests if the command does not
-    try:
-        options = ("--model", bert, "--output", tmp_path / "run", "--seq-length", 32, "--epochs", 2)
-        done = run("finetune", "classify", "--train", files[0], "--valid", files[1], *options)
-    finally:
-        signal.signal(signal.SIGTERM, before)
+    options = ("--model", bert, "--output", tmp_path / "run", "--seq-length", 32, "--epochs", 2)
+    done = run("finetune", "classify", "--train", files[0], "--valid", files[1], *options)
     assert done.exit_code == 128 + signal.SIGTERM
     assert [path.name for path in tmp_path.iterdir()] == ["run.partial"] * epoch
     assert [record.getMessage() for record in caplog.records if "Interrupted" in record.getMessage()] == [

@@ -35,6 +35,13 @@ def test_many_unknown_pieces(caplog):
         assert ("% of the pieces of the training rows are [UNK]" in caplog.text) == (texts[0] == "Straße")
 
 
+def test_many_unknown_pieces_of_a_stream(write, caplog):
+    path = write("a.tsv", "text\tlabel\n" + "Öl und Äpfel\tpositive\nStraße\tnegative\n" * 300)
+    task = small_task("classifier")
+    task.fit(task.stream_rows(path), batch_size=64, epochs=2, verbose=0)
+    assert caplog.text.count("% of the pieces of the training rows are [UNK]") == 1
+
+
 # === Labels ===
 
 

@@ -43,18 +43,16 @@ def test_tokens_and_positions(caplog):
 
 def test_pieces_that_no_text_has(caplog):
     bert = build(small.checkpoint(rules=small.TextRules(lowercase=True)), seq_length=16)
-    of_texts, never = (
-        ("covid", "##19", "[unused7]"),
-        ("##,", "##É", "##中", "COVID", 201 * "a", "c++", "new york", "中国"),
-    )
-    resized = bert.resize(vocabulary=add_tokens(bert.preprocessor.vocabulary, [*of_texts, *never, "코로나", "한"]))
+    never = ("##,", "##É", "##中", "COVID", 201 * "a", "c++", "new york", "中国")
+    pieces = ("covid", "##19", "[unused7]", *never, "코로나", "한")
+    resized = bert.resize(vocabulary=add_tokens(bert.preprocessor.vocabulary, pieces))
     assert resized.preprocessor.tokens("covid19") == ["covid", "##19"]
-    assert f"these new pieces: {', '.join(map(repr, never))} and 2 more. It lowers" in caplog.text
-    assert "lowers capital letters, removes accents (which splits Hangul into its letters), splits at" in caplog.text
+    assert f"these new pieces: {', '.join(map(repr, never))} and 2 more. It lowercases texts" in caplog.text
+    assert "It removes accents, which splits Hangul into its letters. It splits texts at" in caplog.text
     caplog.clear()
     cased = build(small.checkpoint(rules=small.TextRules(lowercase=False, split_cjk=False)), seq_length=16)
     cased.resize(vocabulary=add_tokens(cased.preprocessor.vocabulary, ["COVID", "##É", "코로나", "中国"]))
-    assert "never makes" not in caplog.text
+    assert "never produces" not in caplog.text
 
 
 def test_fewer_blocks():

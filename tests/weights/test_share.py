@@ -140,6 +140,7 @@ def test_push(hub, run, tmp_path):
     assert 'keras_bert.TextClassifier.load("hf://org/name")' in card.text
 
 
+@pytest.mark.usefixtures("sigterm_is_ignored")
 def test_sigterm_leaves_no_model(hub, run, tmp_path, monkeypatch):
     def terminated(source, to, folder, **_):
         folder.mkdir()
@@ -148,11 +149,7 @@ def test_sigterm_leaves_no_model(hub, run, tmp_path, monkeypatch):
     (tmp_path / "temporary").mkdir()
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "temporary"))
     monkeypatch.setattr("keras_bert.weights.convert.convert", terminated)
-    before = signal.signal(signal.SIGTERM, signal.SIG_IGN)  # otherwise it ends the tests if the command does not
-    try:
-        done = _push(run, "--to", "hf", "--push", "org/name")
-    finally:
-        signal.signal(signal.SIGTERM, before)
+    done = _push(run, "--to", "hf", "--push", "org/name")
     assert done.exit_code == 128 + signal.SIGTERM
     assert not any((tmp_path / "temporary").iterdir())
 
