@@ -44,6 +44,25 @@ class Model(keras.Model):
         with kernels.sharing_rows(inputs.pop(SHARED_ROWS)):
             return super().call(inputs, training=training, **kwargs)
 
+    def stateless_call(
+        self,
+        trainable_variables: Any,
+        non_trainable_variables: Any,
+        *args: Any,
+        return_losses: bool = False,
+        **kwargs: Any,
+    ) -> Any:
+        """As Keras's; on JAX, in training on several devices, gradients are summed in float32."""
+        call = super().stateless_call
+        if keras.backend.backend() != "jax" or not kwargs.get("training"):
+            return call(trainable_variables, non_trainable_variables, *args, return_losses=return_losses, **kwargs)
+        from keras_bert.jax_devices import called_on_each_device
+
+        outputs, others, losses = called_on_each_device(
+            call, trainable_variables, non_trainable_variables, *args, **kwargs
+        )
+        return (outputs, others, losses) if return_losses else (outputs, others)
+
     @property
     def runners(self) -> Runners:
         """What this model keeps between calls that read text, so that its graphs are built once.

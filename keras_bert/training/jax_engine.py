@@ -14,13 +14,12 @@ from jax.experimental import multihost_utils
 from jax.sharding import Mesh, NamedSharding, PartitionSpec
 from keras import ops
 
+from keras_bert.jax_devices import AXIS, SAME, SPLIT, STACKED, on_each_device, with_own_seeds
 from keras_bert.training.jax_checkpoints import JaxCheckpoints
 from keras_bert.training.measure import Measure
 from keras_bert.training.strategy import check_batch_size
 
 Checkpoints = JaxCheckpoints  # `train` finds it by the name that it has in both engines
-AXIS = "batch"  # the axis of the mesh, as Keras names it
-SAME, SPLIT, STACKED = PartitionSpec(), PartitionSpec(AXIS), PartitionSpec(None, AXIS)  # [B, ...], [steps, B, ...]
 
 
 class Trainer:
@@ -54,7 +53,9 @@ class Trainer:
         self.batches = dataset.as_numpy_iterator()
         self.longest = longest
         self.variables = [model.trainable_variables, model.non_trainable_variables, optimizer.variables]
-        self.compiled_loop = jax.jit(_on_each_device(self.replica_loop, self.mesh, STACKED, SAME), donate_argnums=0)
+        self.compiled_loop = jax.jit(
+            on_each_device(self.replica_loop, self.mesh, (SAME, STACKED, SAME)), donate_argnums=0
+        )
 
     # === Many steps ===
 
@@ -97,9 +98,7 @@ class Trainer:
 
     def replica_step(self, state: Any, batch: Any) -> tuple[Any, Any, Any]:
         weights, others, moments = state
-        # The seeds are the same on all devices. Their draws must differ.
-        place = jax.lax.axis_index(AXIS).astype("uint32") * np.uint32(0x9E3779B9)
-        others = [x.at[0].add(place) if x.dtype == "uint32" else x for x in others]
+        others = with_own_seeds(others)
         # Only the counts of this pass are used. They depend on the data, not on the model, which JAX leaves out.
         measures, _ = self._measures(weights, others, batch, training=False)
         counts = jax.lax.psum({name: measure.count for name, measure in measures.items()}, AXIS)
@@ -112,7 +111,7 @@ class Trainer:
         share = jnp.where(jnp.isfinite(norm), self.clip_norm / jnp.maximum(norm, self.clip_norm), jnp.nan)
         clipped = [gradient * share for gradient in gradients]
         weights, moments = self.optimizer.stateless_apply(moments, clipped, weights)
-        others = [x.at[0].subtract(place) if x.dtype == "uint32" else x for x in others]
+        others = with_own_seeds(others, -1)
 
         sums = {name: Measure(totals[name], counts[name]) for name in measures}
         sums["gradient_norm"] = Measure(norm, 1.0)
@@ -163,7 +162,7 @@ class Evaluator:
         self.model = model
         self.dataset = dataset
         self.mesh = strategy.device_mesh.backend_mesh
-        self.compiled_step = jax.jit(_on_each_device(self.replica_step, self.mesh, SPLIT))
+        self.compiled_step = jax.jit(on_each_device(self.replica_step, self.mesh, (SAME, SPLIT)))
 
     def evaluate(self) -> dict[str, float]:
         values = _values(self.model.variables)
@@ -203,12 +202,6 @@ def agreement(strategy: Any) -> Callable[[Any], bool]:
     if jax.process_count() == 1:
         return bool
     return lambda flag: bool(multihost_utils.process_allgather(np.array(bool(flag))).any())
-
-
-def _on_each_device(step: Callable, mesh: Mesh, *specs: PartitionSpec) -> Callable:
-    """A function of the same values on all devices, and of batches of which each has its rows."""
-    # With check_vma, JAX would sum gradients by itself, before they are float32 again under a mixed policy.
-    return jax.shard_map(step, mesh=mesh, in_specs=(SAME, *specs), out_specs=SAME, check_vma=False)
 
 
 def _values(variables: Any) -> list[Any]:

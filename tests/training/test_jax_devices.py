@@ -5,6 +5,7 @@ import json
 import os
 import subprocess
 import sys
+import textwrap
 
 import keras
 import numpy as np
@@ -54,41 +55,75 @@ def test_weights_are_those_of_one_device():
     )
 
 
+# Of a lowered program: the types of its sums over devices, as written, and the numbers that devices send. The compiler
+# for CPUs has no products in bfloat16, so that all it sums is float32.
+SUMS = """
+    import json, re
+    from benchmarks.collectives import collectives
+
+    def print_sums(lowered, weights):
+        sums = re.findall(r'"stablehlo.all_reduce".*?[}][)] : [(]([^)]*)[)]', lowered.as_text(), re.DOTALL)
+        dtypes = sorted(set(re.findall(r"tensor<(?:[0-9]+x)*([a-z0-9]+)>", " ".join(sums))))
+        parameters = sum(variable.value.size for variable in weights)
+        print(json.dumps([dtypes, sum(size for _, _, size in collectives(lowered.compile().as_text())), parameters]))
+    """
+
+
+def assert_sums_gradients_once_in_float32(code, dtype):
+    printed = python(textwrap.dedent(SUMS) + textwrap.dedent(code), dtype, **EIGHT)
+    dtypes, sent, parameters = json.loads(printed.splitlines()[-1])
+    assert dtypes == ["f32"]
+    assert parameters <= sent < parameters + 20  # and a few losses and counts
+
+
 @pytest.mark.parametrize("dtype", ["mixed_bfloat16", pytest.param("float32", marks=IN_SOAK)])
 def test_each_gradient_is_summed_once_in_float32(dtype):
-    dtypes, sent, parameters = json.loads(
-        python(
-            """
-            import json
-            import re
-            import sys
-            import keras_bert
-            from keras_bert.training import jax_engine
-            from benchmarks.collectives import collectives
-            from tests.training.small_training import BATCH, batches, small_pretrainer
+    assert_sums_gradients_once_in_float32(
+        """
+        import sys
+        import keras_bert
+        from keras_bert.training import jax_engine
+        from tests.training.small_training import BATCH, batches, small_pretrainer
 
-            strategy = keras_bert.strategy("auto")
-            with strategy.scope():
-                model = small_pretrainer(0.1, sys.argv[1])
-                optimizer = keras_bert.AdamW(1e-2)
-                optimizer.build(model.trainable_variables)
-            data = jax_engine.distribute(batches, strategy, BATCH)
-            options = {"strategy": strategy, "accumulate": 1, "clip_norm": 1.0}
-            trainer = jax_engine.Trainer(model, optimizer, data, None, **options)
-            state = tuple([variable.value for variable in some] for some in trainer.variables)
-            lowered = trainer.compiled_loop.lower(state, trainer.next_batches(2), 2)
-            # As written: the compiler for CPUs has no products in bfloat16, so that all it sums is float32.
-            sums = re.findall(r'"stablehlo.all_reduce".*?[}][)] : [(]([^)]*)[)]', lowered.as_text(), re.DOTALL)
-            dtypes = sorted(set(re.findall(r"tensor<(?:[0-9]+x)*([a-z0-9]+)>", " ".join(sums))))
-            parameters = sum(variable.value.size for variable in model.trainable_variables)
-            print(json.dumps([dtypes, collectives(lowered.compile().as_text()), parameters]))
-            """,
-            dtype,
-            **EIGHT,
-        ).splitlines()[-1]
+        strategy = keras_bert.strategy("auto")
+        with strategy.scope():
+            model = small_pretrainer(0.1, sys.argv[1])
+            optimizer = keras_bert.AdamW(1e-2)
+            optimizer.build(model.trainable_variables)
+        data = jax_engine.distribute(batches, strategy, BATCH)
+        options = {"strategy": strategy, "accumulate": 1, "clip_norm": 1.0}
+        trainer = jax_engine.Trainer(model, optimizer, data, None, **options)
+        state = tuple([variable.value for variable in some] for some in trainer.variables)
+        print_sums(trainer.compiled_loop.lower(state, trainer.next_batches(2), 2), model.trainable_variables)
+        """,
+        dtype,
     )
-    assert dtypes == ["f32"]
-    assert parameters <= sum(size for _, _, size in sent) < parameters + 20  # and a few losses and counts
+
+
+@pytest.mark.parametrize("dtype", ["mixed_bfloat16", pytest.param("float32", marks=IN_SOAK)])
+def test_each_gradient_of_the_fit_of_a_task_is_summed_once_in_float32(dtype):
+    assert_sums_gradients_once_in_float32(
+        """
+        import sys
+        import jax
+        import numpy as np
+        import keras_bert
+        from tests.tasks.small import small_bert, small_task
+
+        strategy = keras_bert.strategy("auto")
+        with strategy.scope():
+            task = small_task("classifier", small_bert(dtype=sys.argv[1]))
+            task.compile(keras_bert.AdamW(1e-2), task.default_loss())
+            task.optimizer.build(task.trainable_variables)
+            of_model = task.trainable_variables, task.non_trainable_variables
+            every = *of_model, task.optimizer.variables, task.metrics_variables
+            state = tuple([variable.value for variable in some] for some in every)
+            batch = {name: np.ones((16, 8), "int32") for name in task.input}, np.zeros(16, "int32"), np.ones(16, "f")
+            split = jax.NamedSharding(strategy.device_mesh.backend_mesh, jax.P("batch"))
+            print_sums(jax.jit(task.train_step).lower(state, jax.device_put(batch, split)), task.trainable_variables)
+        """,
+        dtype,
+    )
 
 
 def test_the_fit_of_a_task():
