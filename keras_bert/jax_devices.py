@@ -18,6 +18,12 @@ def on_each_device(step: Callable, mesh: Mesh, inputs: Any, outputs: Any = SAME)
     return jax.shard_map(step, mesh=mesh, in_specs=inputs, out_specs=outputs, check_vma=False)
 
 
+def part_of_process(mesh: Mesh) -> tuple[int, int]:
+    """Which part of a batch this process has, from 0, and of how many. The mesh has the devices process by process."""
+    processes = sorted({device.process_index for device in mesh.devices.flat})
+    return processes.index(jax.process_index()), len(processes)
+
+
 def with_own_seeds(variables: Any, sign: int = 1) -> list[Any]:
     """The seeds among these values made different on each device, as their draws must differ; -1: made equal again."""
     shift = jax.lax.axis_index(AXIS).astype("uint32") * np.uint32(0x9E3779B9 * sign % 2**32)

@@ -43,7 +43,7 @@ BatchSize = Annotated[int, typer.Option(min=1, max=MOST, help="Rows per batch.")
 Strategy = Annotated[
     str,
     typer.Option(
-        help="Devices: one, mirrored (all devices of this machine), multi_worker (as TF_CONFIG lists them), "
+        help="Devices: one, mirrored (all devices of this machine), multi_worker (several machines), "
         "tpu, tpu:NAME, or auto."
     ),
 ]

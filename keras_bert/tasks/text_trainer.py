@@ -17,7 +17,7 @@ from keras_bert.tasks.finetune_recipe import FinetuneRecipe
 from keras_bert.tasks.fitting.callback_order import in_order
 from keras_bert.tasks.fitting.chosen_recipe import KERAS_BATCH_SIZE, ChosenRecipe
 from keras_bert.tasks.fitting.epoch_position import EpochPosition, check_initial_step, check_resumable
-from keras_bert.tasks.fitting.validation import Validation, means_of_ids
+from keras_bert.tasks.fitting.validation import Validation, is_weighted_mean, means_of_ids
 from keras_bert.tasks.metrics.scores import Scores
 from keras_bert.tasks.readers import RowStream
 from keras_bert.tasks.rows.labelled_rows import LabelledRows
@@ -170,7 +170,9 @@ class TextTrainer(Student):
             examples = self.labelled_examples(columns, class_weight)
         self.check_learnable(examples)
         chosen.check_targets(self, examples.targets, class_weight)
-        check_fit_on_jax(len(examples), batch_size, self.variables)
+        loss = self.default_loss() if chosen.compiles else self.loss
+        fills = is_weighted_mean(loss) and lesson is None and not self.compares_rows
+        splits = check_fit_on_jax(len(examples), batch_size, self.variables, fills=fills)
         per_epoch = steps or -(-len(examples) // batch_size)
         check_initial_step(initial_step, per_epoch)
         if max_steps is not None:
@@ -209,6 +211,10 @@ class TextTrainer(Student):
             batches = examples.shuffled(batch_size, seed=seed, epoch=at.epoch, start=at.start, share=lesson is None)
         else:
             batches = examples.batches(batch_size)
+        if splits:
+            from keras_bert.tasks.fitting.split_batches import split_batches
+
+            batches = split_batches(batches)
         if initial_step and isinstance(batches, keras.utils.PyDataset):
             batches = epochs_that_end_early(batches)
         with self.taught(lesson):

@@ -14,7 +14,7 @@ from jax.experimental import multihost_utils
 from jax.sharding import Mesh, NamedSharding, PartitionSpec
 from keras import ops
 
-from keras_bert.jax_devices import AXIS, SAME, SPLIT, STACKED, on_each_device, with_own_seeds
+from keras_bert.jax_devices import AXIS, SAME, SPLIT, STACKED, on_each_device, part_of_process, with_own_seeds
 from keras_bert.training.jax_checkpoints import JaxCheckpoints
 from keras_bert.training.measure import Measure
 from keras_bert.training.strategy import check_batch_size
@@ -183,8 +183,7 @@ class Evaluator:
 def distribute(batches: Any, strategy: Any, batch_size: int, start: int = 0) -> Any:
     """The batches from step `start` on, as a tf.data.Dataset of this process's rows of each global batch."""
     check_batch_size(batch_size, strategy)
-    processes = sorted({device.process_index for device in strategy.device_mesh.backend_mesh.devices.flat})
-    return batches(start, (processes.index(jax.process_index()), len(processes)))
+    return batches(start, part_of_process(strategy.device_mesh.backend_mesh))
 
 
 def _on_devices(rows: Any, mesh: Mesh, spec: PartitionSpec) -> Any:

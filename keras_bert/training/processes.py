@@ -3,7 +3,9 @@
 import os
 import socket
 import threading
+from pathlib import Path
 
+import keras
 import numpy as np
 
 from keras_bert.training.watcher import answers
@@ -31,6 +33,21 @@ def meet() -> None:
         other = bytes(row).decode().strip()
         if index != jax.process_index() and answers(other):
             _known["process", index] = other
+
+
+def check_same_start(epochs: int, folder: Path) -> None:
+    """Refuse processes of JAX of which some have completed more epochs than others, as each has a folder of its own."""
+    if keras.backend.backend() != "jax":
+        return
+    from jax.experimental.multihost_utils import process_allgather
+
+    done = [int(count) for count in process_allgather(np.array(epochs)).ravel()]
+    if len(set(done)) > 1:
+        raise ValueError(
+            f"{folder} cannot be resumed, since its process has completed {epochs} epochs, and others a different "
+            "number. Copy the folder of one process over those of all others, and start again. Received: "
+            f"{', '.join(map(str, done))} complete epochs, by process"
+        )
 
 
 def _answer(server: socket.socket) -> None:

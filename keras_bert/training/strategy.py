@@ -122,20 +122,13 @@ def check_batch_size(batch_size: int, strategy: Any, accumulate: int = 1) -> Non
         )
 
 
-def check_fit_on_jax(rows: int, batch_size: int, variables: Any) -> None:
-    """Refuse a `fit` of Keras on several devices of JAX that cannot split the batches evenly, or do not know it.
+def check_fit_on_jax(rows: int, batch_size: int, variables: Any, *, fills: bool) -> bool:
+    """Whether Keras's `fit` runs on several devices of JAX. Refuse a `fit` that they cannot split, or do not know of.
 
-    rows: of an epoch.
+    rows: of an epoch. fills: whether the last batch can have fillers, of weight 0.
     """
     if keras.backend.backend() != "jax":
-        return
-    import jax
-
-    if jax.process_count() > 1:  # each would compute all rows
-        raise ValueError(
-            "On JAX, `fit` trains in one process, on all its devices. Start only one, or use KERAS_BACKEND=tensorflow, "
-            f"where it trains in several. Received: {jax.process_count()} processes"
-        )
+        return False
     chosen = keras.distribution.distribution()
     if chosen is None:
         devices = len(variables[0].value.devices()) if variables else 1
@@ -144,14 +137,17 @@ def check_fit_on_jax(rows: int, batch_size: int, variables: Any) -> None:
                 f"The task was built for {devices} devices, but `fit` was called outside of the strategy's scope. Call "
                 f"it inside `with strategy.scope():` too. Received: weights on {devices} devices"
             )
-        return
+        return False
+    if not is_distributed(chosen):
+        return False
     check_batch_size(batch_size, chosen)
     last, devices = rows % batch_size, replicas(chosen)
-    if last % devices:
+    if last % devices and not fills:
         raise ValueError(
             f"The last batch has {last} rows, which {devices} devices cannot split evenly. Leave out "
             f"{last % devices} rows, or use another batch size. Received: {rows} rows, batch_size={batch_size}"
         )
+    return True
 
 
 def _is_of_jax(strategy: Any) -> bool:

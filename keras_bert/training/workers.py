@@ -14,6 +14,7 @@ from typing import Any
 
 import keras
 
+from keras_bert.installation import has_tensorflow
 from keras_bert.lazy import tf
 from keras_bert.progress import reported_if_slow
 from keras_bert.training import watcher
@@ -37,8 +38,7 @@ def waiting_for_workers(strategy: Any) -> Iterator[None]:
         names = silent(others)
         return waiting_for(names, seconds, _remedy()) if names else None  # else it is a long step
 
-    # JAX raises RuntimeError.
-    with reported_if_slow(report, SECONDS_UNTIL_NAMED), _naming_the_lost(others, RuntimeError, OSError):
+    with reported_if_slow(report, SECONDS_UNTIL_NAMED), _naming_the_lost(others, RuntimeError, OSError):  # of JAX
         yield
 
 
@@ -64,7 +64,7 @@ def _naming_the_lost(others: dict[str, str], *failures: type[Exception]) -> Iter
     """A block whose failures are TensorFlow's and those given; those by a worker that was lost name it."""
     try:
         yield
-    except (tf.errors.OpError, *failures) as error:
+    except (*failures, *((tf.errors.OpError,) if has_tensorflow() else ())) as error:
         lost = _lost(error, others)
         if not lost:
             raise
@@ -94,7 +94,7 @@ def _reason(error: Exception) -> str:
 def _lost(error: Any, others: dict[str, str]) -> str:
     """The names of the workers that an error is about: those that do not answer, or those that it names."""
     lost = silent(others)
-    if isinstance(error, tf.errors.UnavailableError | tf.errors.AbortedError | tf.errors.CancelledError):
+    if type(error).__name__ in ("UnavailableError", "AbortedError", "CancelledError"):  # of TensorFlow
         tasks = tuple(f"{job} {index} (" for job, index in _TASK.findall(str(error)))
         lost = [name for name in others if name in lost or name.startswith(tasks)]
     return ", ".join(lost)

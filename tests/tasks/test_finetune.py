@@ -106,13 +106,10 @@ def test_best_by_chooses_the_epoch(tmp_path, score, chosen):
     assert best.record["valid"] == best.record["epochs"][chosen - 1]["scores"]
 
 
-@pytest.mark.parametrize(("backend", "strategy"), [("jax", "multi_worker"), ("torch", "mirrored")])
-def test_several_devices_that_the_backend_cannot_use(monkeypatch, tmp_path, backend, strategy):
-    monkeypatch.setattr(keras.backend, "backend", lambda: backend)
-    settings = FinetuneSettings(kind="classify", train="train.tsv", valid="valid.tsv", strategy=strategy)
-    with pytest.raises(
-        ValueError, match=f"Use --strategy (one|auto),.*Received: strategy='{strategy}', backend '{backend}'"
-    ):
+def test_several_devices_that_the_backend_cannot_use(monkeypatch, tmp_path):
+    monkeypatch.setattr(keras.backend, "backend", lambda: "torch")
+    settings = FinetuneSettings(kind="classify", train="train.tsv", valid="valid.tsv", strategy="mirrored")
+    with pytest.raises(ValueError, match=r"Use --strategy one,.*Received: strategy='mirrored', backend 'torch'"):
         finetune(settings, tmp_path / "out")
     assert not list(tmp_path.iterdir())
 
@@ -120,9 +117,7 @@ def test_several_devices_that_the_backend_cannot_use(monkeypatch, tmp_path, back
 def test_one_device_needs_no_tensorflow(monkeypatch):
     monkeypatch.setattr(keras.backend, "backend", lambda: "torch")
     monkeypatch.setattr(finetune_module, "strategy", lambda name: pytest.fail("needs TensorFlow"))
-    for scope in finetune_module._scopes("one"):
-        with scope:
-            pass
+    assert finetune_module._several_devices("one") is None
 
 
 def test_an_output_that_is_a_link(bert, files, tmp_path):

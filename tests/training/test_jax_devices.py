@@ -6,6 +6,7 @@ import os
 import subprocess
 import sys
 import textwrap
+from concurrent.futures import ThreadPoolExecutor
 
 import keras
 import numpy as np
@@ -20,6 +21,7 @@ from tests.parity.oracles import randomize
 from tests.pretraining.corpus import VOCABULARY, corpus
 from tests.soak import IN_SOAK
 from tests.subprocesses import free_port, python
+from tests.tasks.small import small_bert
 from tests.training.small_training import weights
 
 pytestmark = pytest.mark.long
@@ -127,40 +129,46 @@ def test_each_gradient_of_the_fit_of_a_task_is_summed_once_in_float32(dtype):
 
 
 def test_the_fit_of_a_task():
-    """As on one device; what the devices cannot split is refused before the first step."""
+    """As on one device, also if the devices cannot split the last batch evenly."""
     python(
         """
-        import jax
+        import pathlib
+        import jax.experimental.multihost_utils
         import keras
         import numpy as np
         import pytest
         import keras_bert
         from keras_bert.tasks.finetune_recipe import FinetuneRecipe
+        from keras_bert.training.processes import check_same_start
         from tests.tasks.small import NO_DROPOUT, TEXTS, small_bert, small_task
 
         x, y, recipe = TEXTS * 6, [0, 1, 1, 0] * 6, FinetuneRecipe(learning_rate=1e-2, epochs=2, batch_size=16)
 
-        def trained(strategy):
+        def trained(strategy, rows, **options):
             with strategy.scope():
                 keras.utils.set_random_seed(0)
                 task = small_task("classifier", small_bert(**NO_DROPOUT))
-                history = task.fit(x, y, recipe=recipe, validation_data=(x[:3], y[:3]), verbose=0).history
-            return task, history, np.concatenate([np.ravel(weight) for weight in task.trainable_variables])
+                options |= {"recipe": recipe, "validation_data": (x[:3], y[:3]), "verbose": 0}
+                history = task.fit(x[:rows], y[:rows], **options).history
+            return task, history["val_loss"], np.concatenate([np.ravel(weight) for weight in task.trainable_variables])
 
         one, eight = keras_bert.strategy("one"), keras_bert.strategy("auto")
-        _, expected, weights = trained(one)
-        task, history, found = trained(eight)
-        np.testing.assert_allclose(found, weights, rtol=0, atol=1e-5)
-        np.testing.assert_allclose(history["val_loss"], expected["val_loss"], rtol=0, atol=1e-5)
+        for rows, options in (24, {}), (21, {"shuffle": False}):
+            _, expected, weights = trained(one, rows, **options)
+            task, losses, found = trained(eight, rows, **options)
+            np.testing.assert_allclose(found, weights, rtol=0, atol=1e-5)
+            np.testing.assert_allclose(losses, expected, rtol=0, atol=1e-5)
         with eight.scope():
-            for rows, size, message in ((24, 12, "multiple of 8"), (20, 16, "last batch has 4 rows, which 8")):
-                with pytest.raises(ValueError, match=message):
-                    task.fit(x[:rows], y[:rows], batch_size=size, verbose=0)
+            with pytest.raises(ValueError, match="multiple of 8"):
+                task.fit(x, y, batch_size=12, verbose=0)
+            task.compile(keras_bert.AdamW(1e-3), keras.losses.SparseCategoricalCrossentropy(from_logits=True))
+            with pytest.raises(ValueError, match="last batch has 4 rows, which 8"):  # its loss does not weigh rows
+                task.fit(x[:20], y[:20], batch_size=16, verbose=0)
         with pytest.raises(ValueError, match="outside of the strategy's scope.*weights on 8 devices"):
             task.fit(x, y, verbose=0)
-        jax.process_count = lambda: 2
-        with eight.scope(), pytest.raises(ValueError, match="trains in one process.*Received: 2 processes"):
-            task.fit(x, y, verbose=0)
+        jax.experimental.multihost_utils.process_allgather = lambda count: np.array([count, 1])
+        with pytest.raises(ValueError, match="run.partial cannot be resumed.*Received: 2, 1 complete epochs"):
+            check_same_start(2, pathlib.Path("run.partial"))
         """,
         **EIGHT,
     )
@@ -195,6 +203,42 @@ def test_the_fit_of_an_embedder():
         """,
         **EIGHT,
     )
+
+
+def test_finetune_in_two_processes_equals_one(tmp_path):
+    """Each reads its rows of each batch, of which the last one is smaller, and validates and writes all."""
+    lines = [f"w{i % 7} w{i % 5}\t{i % 2}" for i in range(13)]
+    (tmp_path / "rows.tsv").write_text("text\tlabel\n" + "\n".join(lines))
+    code = """
+        import os, sys
+        import keras
+        import numpy as np
+        from pathlib import Path
+        from keras_bert.tasks.run.finetune import finetune
+        from keras_bert.tasks.run.settings import FinetuneSettings
+
+        folder, output, strategy = sys.argv[1:]
+        options = {"model": f"{folder}/bert.keras", "epochs": 2, "batch_size": 8, "learning_rate": 1e-2}
+        rows = f"{folder}/rows.tsv"
+        settings = FinetuneSettings(kind="classify", train=rows, valid=rows, strategy=strategy, **options)
+        finetune(settings, Path(folder, output))
+        """
+    small_bert(hidden_dropout_prob=0.0, attention_probs_dropout_prob=0.0).save(tmp_path / "bert.keras")
+    python(code, str(tmp_path), "one", "auto", **EIGHT)
+    with ThreadPoolExecutor() as pool:
+        outputs = "first", "second"
+        shared = two_processes()
+        done = [
+            pool.submit(
+                python, code, str(tmp_path), output, "multi_worker", KERAS_DISTRIBUTION_PROCESS_ID=index, **shared
+            )
+            for index, output in zip("01", outputs, strict=True)
+        ]
+        for one in done:
+            one.result()
+    expected, *found = (weights(keras_bert.TextClassifier.load(tmp_path / name)) for name in ("one", *outputs))
+    np.testing.assert_allclose(found[0], expected, rtol=0, atol=1e-5)
+    np.testing.assert_array_equal(*found)
 
 
 def test_finetune_on_the_command_line(tmp_path):
@@ -274,6 +318,16 @@ def expected(folder):
     return run(folder, "tensorflow", "one", 1, 0, KERAS_BACKEND="tensorflow")
 
 
+def two_processes():
+    """The environment of two processes of JAX, with two devices each; each also needs its number."""
+    return {
+        "KERAS_BACKEND": "jax",
+        "XLA_FLAGS": f"--xla_force_host_platform_device_count=2 {FLAGS}",
+        "KERAS_DISTRIBUTION_JOB_ADDRESSES": f"localhost:{free_port()}",
+        "KERAS_DISTRIBUTION_NUM_PROCESSES": "2",
+    }
+
+
 def started(folder, output, *options, **environment):
     """A run in a process of its own; see one_run.py."""
     command = [sys.executable, "-W", "ignore", "-m", "tests.training.one_run", folder, output, *map(str, options)]
@@ -346,12 +400,7 @@ def test_an_evaluation_equals_one_on_one_device(folder):
 def test_two_processes_equal_one(folder, expected):
     """Each reads its part of the examples, and sums its gradients with the other by gloo."""
     pytest.importorskip("orbax.checkpoint")
-    shared = {
-        "KERAS_BACKEND": "jax",
-        "XLA_FLAGS": f"--xla_force_host_platform_device_count=2 {FLAGS}",
-        "KERAS_DISTRIBUTION_JOB_ADDRESSES": f"localhost:{free_port()}",
-        "KERAS_DISTRIBUTION_NUM_PROCESSES": "2",
-    }
+    shared = two_processes()
     processes = [
         started(folder, "two", "multi_worker", 2, 0, KERAS_DISTRIBUTION_PROCESS_ID=index, **shared) for index in "01"
     ]

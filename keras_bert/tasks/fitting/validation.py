@@ -110,7 +110,7 @@ def means_of(task: Any, examples: Any, logits: list[np.ndarray]) -> dict[str, fl
             for name, measure in task.held_out_measures(examples, y, batch, weight).items():
                 sums[name] = sums.get(name, 0) + np.array([float(measure.total), float(measure.count)])
             continue
-        by_weight = getattr(task.loss, "reduction", None) == "mean_with_sample_weight" and weight is not None
+        by_weight = is_weighted_mean(task.loss) and weight is not None
         count = float(ops.sum(weight)) if by_weight else len(index)
         if count:
             loss = float(task.held_out_loss(examples, y, batch, weight))
@@ -120,6 +120,11 @@ def means_of(task: Any, examples: Any, logits: list[np.ndarray]) -> dict[str, fl
         return {name: float(total / count) if count else 0.0 for name, (total, count) in sums.items()}
     metrics = {name: float(value) for name, value in found.items() if name != "loss"}
     return {"loss": float(totals[0] / totals[1]) if totals[1] else 0.0, **metrics}
+
+
+def is_weighted_mean(loss: Any) -> bool:
+    """Whether a loss is a mean over everything that has a weight."""
+    return getattr(loss, "reduction", None) == "mean_with_sample_weight"
 
 
 def means_of_ids(

@@ -43,7 +43,9 @@ from keras_bert.tasks.run.training_rows import training_rows
 from keras_bert.tasks.task import Task
 from keras_bert.text.preprocessor import Preprocessor
 from keras_bert.text.vocabulary import Vocabulary
+from keras_bert.training.processes import check_same_start
 from keras_bert.training.strategy import is_distributed, strategy
+from keras_bert.training.workers import waiting_for_workers
 from keras_bert.weights.heads import load_head, read_saved
 from keras_bert.wording import listed, plural
 
@@ -63,13 +65,10 @@ def finetune(settings: FinetuneSettings, output: Path, *, floors: Sequence[float
 
     floors: the run ends after an epoch if its best score is below the number for it.
     """
-    backend = keras.backend.backend()
-    usable = ("auto", "tpu", "mirrored", "one") if backend == "jax" else ("one",)
-    if backend != "tensorflow" and settings.strategy not in usable:
+    if keras.backend.backend() == "torch" and settings.strategy != "one":
         raise ValueError(
-            "`keras-bert finetune` runs on several machines with TensorFlow only, and on several devices of one "
-            f"machine with TensorFlow or JAX. Use --strategy {usable[0]}, or set KERAS_BACKEND=tensorflow. "
-            f"Received: strategy={settings.strategy!r}, backend {backend!r}"
+            "`keras-bert finetune` runs on several devices with TensorFlow or JAX only. Use --strategy one, or set "
+            f"KERAS_BACKEND to one of them. Received: strategy={settings.strategy!r}, backend 'torch'"
         )
     if settings.best_by in LOWER_IS_BETTER:
         raise ValueError(
@@ -217,8 +216,8 @@ def _run(
 
     teacher = load_teacher(settings)
     keras.utils.set_random_seed(settings.seed if settings.head_seed is None else settings.head_seed)
-    of_task, of_fit = _scopes(settings.strategy)
-    with of_task:
+    devices = _several_devices(settings.strategy)
+    with contextlib.nullcontext() if devices is None else devices.scope():
         task = settings.task.from_rows(load_encoder(settings), train.sample, settings)
     task.lesson(teacher, settings.distillation)  # an error now, and not after tokenizing
     if teacher is not None and settings.model == settings.teacher:
@@ -235,13 +234,15 @@ def _run(
     epochs = settings.epochs
     if settings.steps is not None:
         epochs = -(-settings.steps // -(-len(train) // batch_size))
+    if devices is not None:
+        check_same_start(best.done, folder)
     if best.done or saved.step:
         steps = f" and {saved.step} steps" if saved.step else ""
         logger.info("Resuming after epoch %d of %d%s in %s", best.done, epochs, steps, folder)
     # How many epochs `steps` are, `fit` knows better: it may split long texts, and leave out rows.
     if not best.stopped and (settings.steps is not None or best.done < epochs):
         interactive = Console().is_interactive
-        with of_fit:
+        with _training_on(devices):
             task.fit(
                 train,
                 recipe=settings.recipe,
@@ -275,16 +276,21 @@ def _run(
     return metrics
 
 
-def _scopes(name: str) -> tuple[Any, Any]:
-    """The scopes of a strategy of several devices: to build a task in, and on JAX also to train it in.
+def _several_devices(name: str) -> Any:
+    """The strategy with this name if it is of several devices, or else None: then Keras's own `fit` runs."""
+    found = strategy(name) if keras.backend.backend() == "tensorflow" or name != "one" else None
+    return found if found is not None and is_distributed(found) else None
 
-    On one device Keras's own fit runs, without static shapes.
-    """
-    backend = keras.backend.backend()
-    found = strategy(name) if backend == "tensorflow" or name != "one" else None
-    if found is None or not is_distributed(found):
-        return contextlib.nullcontext(), contextlib.nullcontext()
-    return found.scope(), found.scope() if backend == "jax" else contextlib.nullcontext()
+
+@contextlib.contextmanager
+def _training_on(devices: Any) -> Iterator[None]:
+    """The block in which the task is trained. If other processes take part, those that stop are named."""
+    if devices is None:
+        yield
+        return
+    scope = devices.scope() if keras.backend.backend() == "jax" else contextlib.nullcontext()
+    with scope, waiting_for_workers(devices):
+        yield
 
 
 @contextlib.contextmanager
