@@ -62,9 +62,11 @@ def starting_with_workers() -> Iterator[None]:
 @contextmanager
 def _naming_the_lost(others: dict[str, str], *failures: type[Exception]) -> Iterator[None]:
     """A block whose failures are TensorFlow's and those given; those by a worker that was lost name it."""
+    if has_tensorflow():
+        failures = (*failures, tf.errors.OpError)
     try:
         yield
-    except (*failures, *((tf.errors.OpError,) if has_tensorflow() else ())) as error:
+    except failures as error:
         lost = _lost(error, others)
         if not lost:
             raise
