@@ -75,6 +75,11 @@ class Model(keras.Model):
     def own_runners(self) -> Runners:
         return Runners()
 
+    def get_compile_config(self) -> dict[str, Any] | None:
+        """As Keras's, without `jit_compile`: what is right on one backend is slow on another, or fails there."""
+        config = super().get_compile_config()
+        return config and {name: value for name, value in config.items() if name != "jit_compile"}
+
     def make_train_function(self, force: bool = False) -> None:
         refuse_int8(self.layers)
         check_trainable(self.trainable_variables)

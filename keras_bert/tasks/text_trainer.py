@@ -57,7 +57,7 @@ class TextTrainer(Student):
             )  # fmt: skip
         super().compile(*args, **options)
 
-    def get_compile_config(self) -> dict[str, Any]:
+    def get_compile_config(self) -> dict[str, Any] | None:
         config = super().get_compile_config()
         return config | {"recipe": dataclasses.asdict(self.recipe)} if config and self.recipe else config
 

@@ -9,6 +9,10 @@ NAMES = {"tensorflow": "ckpt-", "jax": "step_"}  # how the checkpoints of each b
 END_OF_INDEX = bytes.fromhex("57fb808b247547db")  # the magic number at the end of a table of LevelDB
 
 
+class OtherRun(ValueError):
+    """A checkpoint of another run, or of other devices."""
+
+
 def latest_checkpoint(directory: str, backend: str | None = None) -> str | None:
     """The path of the last complete checkpoint in a directory; None if there is none.
 
@@ -64,12 +68,12 @@ def check_variables(path: str, found: dict[str, tuple[int, ...]], expected: dict
 
     >>> check_variables("run/step_2", {"model/0": (33, 8)}, {"model/0": (40, 8)})
     Traceback (most recent call last):
-    ValueError: The checkpoint run/step_2 is of another model ... which has the shape (33, 8) in the checkpoint, ...
+    keras_bert.training.checkpoint_folder.OtherRun: The checkpoint run/step_2 is of another model or optimizer. ...
     """
     for name in {**expected, **found}:
         if found.get(name) != expected.get(name):
             there, here = (f"has the shape {one[name]}" if name in one else "is missing" for one in (found, expected))
-            raise ValueError(
+            raise OtherRun(
                 f"The checkpoint {path} is of another model or optimizer. Choose another output directory. Received: "
                 f"the variable {name}, which {there} in the checkpoint, and {here} in this run"
             )

@@ -11,10 +11,10 @@ from typing import Any
 import numpy as np
 
 from keras_bert import storage
-from keras_bert.training.checkpoint_folder import check_variables, latest_checkpoint, step_of
+from keras_bert.training.checkpoint_folder import OtherRun, check_variables, latest_checkpoint, step_of
 from keras_bert.training.strategy import replicas
 from keras_bert.training.workers import waiting_for_workers
-from keras_bert.wording import first_line
+from keras_bert.wording import first_line, plural
 
 logger = logging.getLogger("keras_bert")
 
@@ -51,6 +51,7 @@ class JaxCheckpoints:
         self.being_written: int | None = None  # its step
         self.args = orbax.args
         storage.make_folder(directory)
+        latest_checkpoint(directory, "jax")  # an error if it is TensorFlow's
         options = orbax.CheckpointManagerOptions(
             max_to_keep=keep,
             keep_time_interval=timedelta(hours=keep_every_hours) if keep_every_hours else None,
@@ -67,7 +68,6 @@ class JaxCheckpoints:
         return self._latest()
 
     def _latest(self) -> str | None:
-        latest_checkpoint(self.directory, "jax")  # an error if it is TensorFlow's
         step = self.manager.latest_step()
         return None if step is None else f"{self.directory}/step_{step}"
 
@@ -76,8 +76,18 @@ class JaxCheckpoints:
         path = self.latest
         if path is None:
             return False
-        found = self.manager.restore(step_of(path), args=self.args.StandardRestore())
-        self._check(path, found)
+        try:
+            found = self.manager.restore(step_of(path), args=self.args.StandardRestore())
+            self._check(path, found)
+        except Exception as error:
+            before = [step for step in self.manager.all_steps() if step < step_of(path)]
+            self.manager.close()  # else its threads log errors when the process ends
+            if isinstance(error, OtherRun):
+                raise
+            raise ValueError(
+                f"The checkpoint {path} is damaged. Delete it to resume from "
+                f"{f'step {max(before)}' if before else 'the start'}. Received: {first_line(error)}"
+            ) from error
         for name, variable in self.variables.items():
             variable.assign(found[name])
         logger.info("Resuming from %s.", path)
@@ -130,12 +140,13 @@ class JaxCheckpoints:
 
     def _check(self, path: str, found: dict[str, Any]) -> None:
         """Raise an error for a checkpoint with other variables, or of another number of devices."""
-        theirs = {name: np.shape(x) for name, x in found.items() if name != "devices"}
-        check_variables(path, theirs, {name: tuple(variable.shape) for name, variable in self.variables.items()})
-        if found["devices"] != replicas(self.strategy):
-            raise ValueError(
-                f"The checkpoint {path} is of a run on {found['devices']} devices. Resume it on as many devices, or "
-                f"choose another directory. Received: {replicas(self.strategy)} devices"
+        shapes = {name: np.shape(x) for name, x in found.items() if name != "devices"}
+        check_variables(path, shapes, {name: tuple(variable.shape) for name, variable in self.variables.items()})
+        if (there := found["devices"]) != replicas(self.strategy):
+            theirs, ours = (f"{count} {plural('device', count)}" for count in (int(there), replicas(self.strategy)))
+            raise OtherRun(
+                f"The checkpoint {path} is of a run on {theirs}. Resume it on that number of devices (--strategy one "
+                f"uses one), or choose another directory. Received: {ours}"
             )
 
 

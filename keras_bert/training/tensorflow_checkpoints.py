@@ -46,6 +46,7 @@ class TensorFlowCheckpoints:
         if not is_chief(strategy):
             own = f"{own}/worker-{strategy.cluster_resolver.task_id}"
         checkpoint = tf.train.Checkpoint(**self.variables)
+        _ = self.latest  # an error if they are JAX's, before anything is written among them
         _repair_record(own)
         self.manager = tf.train.CheckpointManager(checkpoint, own, keep, keep_every_hours)
 

@@ -46,6 +46,7 @@ def train(
     clip_norm: float = 1.0,
     loop: LoopOptions = LoopOptions(),  # noqa: B008  # it is frozen
     directory: str | None = None,
+    on_start: Callable[[], None] = lambda: None,
     validation: Any = None,
     seq_length: int | None = None,
     flops_per_token: float | None = None,
@@ -63,6 +64,7 @@ def train(
     batch_size: of the global batch. The replicas share it, and each splits its rows into `accumulate` parts.
     total_steps: the last step of the run, if this is only a phase of it. longer_by: how many more steps the later
         phases are worth, since their batches or rows are larger, for the time left in the log.
+    on_start: called when the last checkpoint has been read.
     validation: like `batches`, but with an end.
     seq_length: of a row, for the share of padding in the log.
     where: returns the place of a step's data, which is named if the loss is not finite.
@@ -81,6 +83,7 @@ def train(
             f"{directory}/checkpoints", state, strategy=strategy, keep=loop.keep, keep_every_hours=loop.keep_every_hours
         )
         checkpoints.restore()
+    on_start()
     now = int(step.numpy())
     validate_every = loop.validate_every if validation else steps
 
@@ -133,7 +136,7 @@ def train(
                 means = trainer.train(goal - now)
             seconds = time.perf_counter() - began
             if (bad := means.pop("first_bad")) >= 0:
-                raise _not_finite(bad, means, where(bad), checkpoints)
+                raise _not_finite(bad, means, f"{now + 1} to {goal}", where(bad), checkpoints)
             log(goal, {**means, "learning_rate": rate}, loop_steps=goal - now, seconds=seconds)
             now = goal
             stop = has_to_stop()
@@ -181,10 +184,12 @@ def _signals(wanted: bool) -> Iterator[list[int]]:
             signal.signal(number, handler)
 
 
-def _not_finite(step: int, means: dict[str, float], data: str, checkpoints: Any) -> FloatingPointError:
+def _not_finite(bad: int, means: dict[str, float], steps: str, data: str, checkpoints: Any) -> FloatingPointError:
+    """bad: the number of steps before the bad one. means: over these steps."""
     last = checkpoints.latest if checkpoints else None
     received = ", ".join(f"{name}={mean:.4g}" for name, mean in means.items())
     return FloatingPointError(
-        f"The loss or its gradient is not finite at step {step}, with the data of {data}. Check that data, or lower "
-        f"the learning rate. The last good checkpoint: {last or 'none'}. Received: {received}"
+        f"The loss or its gradient is not finite at step {bad + 1}, with the data of {data}. Check that data, or "
+        f"lower the learning rate. The last good checkpoint: {last or 'none'}. Received: {received} (means of steps "
+        f"{steps})"
     )

@@ -166,6 +166,21 @@ def test_a_directory_takes_one_run_and_one_process(folder, tmp_path):
         run(folder, tmp_path / "thesis")
 
 
+def test_another_number_of_steps_is_recorded_when_the_checkpoint_was_read(tmp_path):
+    (tmp_path / "checkpoints" / "step_3").mkdir(parents=True)
+    (tmp_path / our_folder.WEIGHTS).touch()
+    (tmp_path / "run.json").write_text('{"steps": 3}')
+    with pytest.raises(ValueError, match="another backend"), run_directory(str(tmp_path), {"steps": 5}):
+        raise ValueError("another backend")
+    assert (tmp_path / our_folder.WEIGHTS).exists()
+    assert json.loads((tmp_path / "run.json").read_text()) == {"steps": 3}
+    with run_directory(str(tmp_path), {"steps": 5}) as record:
+        record()
+        record()
+    assert not (tmp_path / our_folder.WEIGHTS).exists()
+    assert json.loads((tmp_path / "run.json").read_text()) == {"steps": 5}
+
+
 def test_a_remote_finished_model_is_read(folder):
     pretrainer = keras_bert.Pretrainer(keras_bert.load(folder / "source"))
     write_model(pretrainer, "ram://finished/run")

@@ -236,7 +236,7 @@ def test_bad_columns():
     for message, weights in wrong_weights.items():
         with pytest.raises((ValueError, TypeError), match=message):
             task.fit(["a", "b"], [0, 1], class_weight=weights, verbose=0)
-    with pytest.raises(ValueError, match=r"sample weight is below 0.*-1"):
+    with pytest.raises(ValueError, match=r"sample weight at row \d+ is below 0.*-1"):
         task.fit(["a", "b"], [0, 1], sample_weight=[1, -1], verbose=0)
     with pytest.raises(ValueError, match=r"text at index 1 is bytes that are not UTF-8.*b'\\xc1' at byte 0"):
         task.classify([b"good", "좋다".encode("cp949")])

@@ -30,6 +30,13 @@ def test_what_a_saved_head_and_a_file_cannot_be(tmp_path):
         TextClassifier.load(tmp_path / "task.keras", labels=("a", "b", "c"))
 
 
+def test_a_backend_does_not_take_how_another_one_compiles(tmp_path):
+    task = small_task("classifier")
+    task.compile("sgd", task.default_loss(), jit_compile=True)
+    task.save(tmp_path / "task.keras")
+    assert not TextClassifier.load(tmp_path / "task.keras").jit_compile
+
+
 def test_a_frozen_task_is_loaded_with_other_settings(tmp_path):
     """Also if a layer that is frozen is not there any more, and a setting that stays changes nothing."""
     task = small_task("windows")

@@ -148,7 +148,7 @@ def test_a_run_that_fails_completes_its_checkpoint(tmp_path):
         return batches(step, part).take(1).concatenate(batches(step + 1, part).map(poison))
 
     options = {"directory": str(tmp_path), "checkpoint_every": 1, "steps_per_loop": 1}
-    with pytest.raises(FloatingPointError, match=r"at step 1,.* last good checkpoint: .*step_1\."):
+    with pytest.raises(FloatingPointError, match=r"at step 2,.* last good checkpoint: .*step_1\."):
         run(3, batches=poisoned, **options)
     assert [path.name for path in (tmp_path / "checkpoints").iterdir()] == ["step_1"]
 
@@ -161,12 +161,16 @@ def test_checkpoints_that_cannot_be_resumed(tmp_path, monkeypatch):
         run(4, dropout=0.0, directory=str(tmp_path))
     with monkeypatch.context() as patch:
         patch.setattr(jax_checkpoints, "replicas", lambda strategy: 8)
-        with pytest.raises(ValueError, match=r"step_2 is of a run on 1 devices\. Resume it on as many.*: 8 devices"):
+        with pytest.raises(ValueError, match=r"step_2 is of a run on 1 device\. Resume it on that.*: 8 devices"):
             run(4, directory=str(tmp_path))
     theirs = tmp_path / "theirs" / "checkpoints"
     tf.train.CheckpointManager(tf.train.Checkpoint(step=tf.Variable(1)), str(theirs), 1).save(checkpoint_number=1)
     with pytest.raises(ValueError, match=r"ckpt-1 was written under the backend tensorflow.*KERAS_BACKEND=tensorflow"):
         run(4, directory=str(tmp_path / "theirs"))
+    assert [path.name for path in theirs.iterdir() if path.name.startswith("step")] == []
+    next((tmp_path / "checkpoints" / "step_2").rglob("manifest.ocdbt")).unlink()
+    with pytest.raises(ValueError, match=r"step_2 is damaged\. Delete it to resume from the start\. Received: ."):
+        run(4, directory=str(tmp_path))
 
 
 def test_orbax_is_missing(tmp_path, monkeypatch):
@@ -183,7 +187,7 @@ def test_a_loss_that_is_not_finite_names_step_and_data():
 
         return tf.data.Dataset.range(step, 1000).map(poison)
 
-    with pytest.raises(FloatingPointError, match=r"at step 7, with the data of shard of 7\."):
+    with pytest.raises(FloatingPointError, match=r"at step 8, with the data of shard of 7\."):
         run(20, dropout=0.0, batches=poisoned, where="shard of {}".format)
 
 

@@ -201,7 +201,7 @@ def test_a_loss_that_is_not_finite_names_step_data_and_checkpoint(one, tmp_path)
 
         return tf.data.Dataset.range(step, 1000).map(poison)
 
-    with pytest.raises(FloatingPointError, match=r"at step 7, with the data of shard of 7\..*checkpoints/ckpt-5\."):
+    with pytest.raises(FloatingPointError, match=r"at step 8, with the data of shard of 7\..*checkpoints/ckpt-5\."):
         run(one, 20, batches=poisoned, directory=str(tmp_path), checkpoint_every=5, where="shard of {}".format)
 
 
@@ -256,6 +256,13 @@ def test_a_checkpoint_of_another_model_is_refused(one, tmp_path):
         model = small_pretrainer(0.0)  # no states of dropout
     with pytest.raises(ValueError, match=r"of another model or optimizer.* the variable .* (has the shape|is missing)"):
         train(model, keras_bert.AdamW(), batches, strategy=one, steps=4, batch_size=BATCH, directory=str(tmp_path))
+
+
+def test_a_checkpoint_of_jax_is_refused_and_nothing_is_written_beside_it(one, tmp_path):
+    (tmp_path / "checkpoints" / "step_3").mkdir(parents=True)
+    with pytest.raises(ValueError, match=r"step_3 was written under the backend jax.* use KERAS_BACKEND=jax"):
+        run(one, 4, directory=str(tmp_path))
+    assert [path.name for path in (tmp_path / "checkpoints").iterdir()] == ["step_3"]
 
 
 def test_a_batch_that_cannot_be_split_evenly(one):

@@ -73,7 +73,7 @@ def pretrain(
         "data": [storage.sha256_of(os.path.join(directory, FINISHED)) for directory in directories],
     }
     chief = is_chief(strategy)
-    with run_directory(output, settings) if chief else contextlib.nullcontext():
+    with run_directory(output, settings) if chief else contextlib.nullcontext(lambda: None) as record:
         if is_finished(output, settings):  # its checkpoints may have been deleted, since they are large
             logger.info("%s: the run is already finished.", output)
             with finished_model(output) as finished, strategy.scope():
@@ -100,6 +100,7 @@ def pretrain(
                 accumulate=stage.accumulate,
                 clip_norm=recipe.clip_norm,
                 directory=output,
+                on_start=record,
                 validation=held_out and held_out.once(stage.batch_size, seed=recipe.seed),
                 seq_length=reader.seq_length,
                 flops_per_token=_flops_per_token(model.bert.config, reader),

@@ -3,7 +3,7 @@
 import json
 import logging
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -27,10 +27,11 @@ DRAWN = ("loss", "accuracy", "learning_rate", "padding_share", "examples_per_sec
 
 
 @contextmanager
-def run_directory(directory: str, settings: dict[str, Any]) -> Iterator[None]:
+def run_directory(directory: str, settings: dict[str, Any]) -> Iterator[Callable[[], None]]:
     """Reserve a directory for a run with these settings: a new or empty one, or that of the same run.
 
     Only the number of steps may differ; the learning rate and the phases then continue as in a run of that many steps.
+    The function that the block gets records that number. It is called when the last checkpoint has been read.
     A run that fails before its first checkpoint leaves the directory as it was.
     """
     path = f"{directory}/{SETTINGS}"
@@ -45,12 +46,18 @@ def run_directory(directory: str, settings: dict[str, Any]) -> Iterator[None]:
     with storage.lock(f"{directory}/{LOCK}"):
         settings = json.loads(json.dumps(settings))
         found = storage.read_json(path)
-        if found != settings:
-            if found and _has_work(directory):
-                _change_steps(directory, found, settings)
+        continues = found != settings and found and _has_work(directory)
+        if continues:
+            _check_steps(directory, found, settings)
+        elif found != settings:
             storage.write_json(path, settings)
+
+        def record() -> None:
+            if continues and storage.read_json(path) != settings:
+                _change_steps(directory, found, settings)
+
         try:
-            yield
+            yield record
         except BaseException as error:
             if not _has_work(directory):
                 _clear(directory, is_new)
@@ -59,8 +66,8 @@ def run_directory(directory: str, settings: dict[str, Any]) -> Iterator[None]:
             raise
 
 
-def _change_steps(directory: str, found: dict[str, Any], settings: dict[str, Any]) -> None:
-    """Prepare a run for another number of steps; an error if it cannot be resumed with these settings."""
+def _check_steps(directory: str, found: dict[str, Any], settings: dict[str, Any]) -> None:
+    """Refuse settings with which a run cannot be resumed. Only its number of steps may change."""
     if {**found, "steps": settings.get("steps")} != settings:
         raise FileExistsError(
             f"{directory} holds a run with other settings. Choose another directory, or use the settings of that run; "
@@ -78,12 +85,18 @@ def _change_steps(directory: str, found: dict[str, Any], settings: dict[str, Any
             f"{directory} holds a run that is at step {step_of(last)} already. Use at least as many steps, or choose "
             f"another directory. Received: steps={steps} (was {before})"
         )
+
+
+def _change_steps(directory: str, found: dict[str, Any], settings: dict[str, Any]) -> None:
+    """Make a run one of another number of steps, which has not finished."""
     if storage.exists(_weights(directory)):
         storage.remove(_weights(directory))
+    storage.write_json(f"{directory}/{SETTINGS}", settings)
+    last = latest_checkpoint(f"{directory}/checkpoints")
     logger.warning(
         "%s: the run of %d steps now has %d steps. From step %d on, its learning rate and phases are those of a run of "
         "%d steps.",
-        directory, before, steps, step_of(last), steps,
+        directory, found["steps"], settings["steps"], step_of(last or ""), settings["steps"],
     )  # fmt: skip
 
 

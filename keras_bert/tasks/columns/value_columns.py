@@ -21,7 +21,12 @@ def number_column(values: Any, what: str) -> np.ndarray:
     for row, value in enumerate(rows):
         if isinstance(value, str | bytes):
             raise ValueError(f"The {what} at row {row} is a string. Convert it with float(). Received: {value!r}")
-        if np.ndim(value) or not abs(_as_float(value)) <= LARGEST:
+        if np.ndim(value):
+            raise ValueError(
+                f"The {what} at row {row} has {np.size(value)} values. Pass one number for each row. Received: "
+                f"{value!r}"
+            )
+        if not abs(_as_float(value)) <= LARGEST:
             raise ValueError(
                 f"The {what} at row {row} is not a finite float32 number. Correct it, or drop the row. Received: "
                 f"{value!r}"
@@ -89,7 +94,10 @@ def weight_column(sample_weight: Any, count: int) -> np.ndarray:
         return np.ones(count, "float32")
     found = number_column(sample_weight, "sample weight")
     if (found < 0).any():
-        raise ValueError(f"A sample weight is below 0. To leave an example out, give it 0. Received: {found.min()}")
+        row = int(found.argmin())
+        raise ValueError(
+            f"The sample weight at row {row} is below 0. To leave an example out, give it 0. Received: {found[row]}"
+        )
     check_lengths(examples=range(count), weights=found)
     return found
 
