@@ -16,7 +16,7 @@ from keras_bert.corpus.wikipedia import plain_text, read_pages
 from keras_bert.jsonl import parse_line
 from keras_bert.text_encoding import checked_encoding, without_mark, wrong_encoding
 
-logger = logging.getLogger(__name__)
+logger = logging.getLogger("keras_bert")
 
 BOUNDARIES = ("auto", "blank-line", "heading", "file")
 MAX_CHARACTERS = 16_000_000  # a longer document of a text file is split, so that memory does not grow with the corpus

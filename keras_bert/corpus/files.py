@@ -16,7 +16,7 @@ from keras_bert.lazy import tf
 from keras_bert.storage import is_remote, matching, open_file
 from keras_bert.wording import listed, plural
 
-logger = logging.getLogger(__name__)
+logger = logging.getLogger("keras_bert")
 
 _BUFFER = 1 << 20
 COMPRESSED = (".gz", ".bz2", ".zst")

@@ -10,7 +10,7 @@ from keras import ops
 
 from keras_bert.pictures.one_file_page import one_file_page, script_json
 
-logger = logging.getLogger(__name__)
+logger = logging.getLogger("keras_bert")
 
 LIMIT = 1 << 27  # weights on a page; the large model has 100 million for 512 tokens
 

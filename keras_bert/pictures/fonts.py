@@ -3,7 +3,7 @@
 import logging
 from collections.abc import Iterable
 
-logger = logging.getLogger(__name__)
+logger = logging.getLogger("keras_bert")
 
 OWN = "DejaVu Sans"  # comes with matplotlib
 BLANK = "□"

@@ -23,7 +23,7 @@ from keras_bert.text.numpy_examples import example_class
 _LARGEST = float(np.finfo("float32").max)
 
 
-def read_examples(body: bytes, signatures: Mapping[str, Any], max_rows: int) -> ModelRequest:
+def read_classify_request(body: bytes, signatures: Mapping[str, Any]) -> ModelRequest:
     """The request in a body. Features are strings, numbers or lists by name; those in `context` are for every row."""
     data = parse(body, {"examples", "context", "signature_name"})
     classifying = {name: function for name, function in signatures.items() if is_classify(function)}
@@ -36,7 +36,7 @@ def read_examples(body: bytes, signatures: Mapping[str, Any], max_rows: int) -> 
     rows, context = data.get("examples"), data.get("context", {})
     if not isinstance(rows, list) or not all(isinstance(row, dict) for row in [*rows, context]):
         raise BadRequest("`examples` must be a list of objects, and `context` an object. Correct the body.")
-    check_rows(len(rows), max_rows)
+    check_rows(len(rows))
     if both := {feature for row in rows for feature in row} & set(context):
         raise BadRequest(f"A feature must be either in `context` or in `examples`. Received: {sorted(both)} in both")
     shared = _example(context)

@@ -11,6 +11,7 @@ from keras_bert.inputs import INPUTS
 from keras_bert.wording import first_line
 
 MAX_BODY = 2 << 20  # bytes of a request
+MAX_ROWS = 256  # of a request
 
 
 class BadRequest(ValueError):
@@ -26,7 +27,7 @@ class ModelRequest(NamedTuple):
     texts: list[list[bytes]]
 
 
-def read_request(body: bytes, signatures: Mapping[str, Any], max_rows: int) -> ModelRequest:
+def read_request(body: bytes, signatures: Mapping[str, Any]) -> ModelRequest:
     """The request in a body, for a model with these signatures."""
     data = parse(body, {"instances", "inputs", "signature_name"})
     if ("instances" in data) == ("inputs" in data):
@@ -35,7 +36,7 @@ def read_request(body: bytes, signatures: Mapping[str, Any], max_rows: int) -> M
     specs = signatures[name].structured_input_signature[1]
     by_rows = "instances" in data
     if by_rows and isinstance(data["instances"], list):
-        check_rows(len(data["instances"]), max_rows)
+        check_rows(len(data["instances"]))
     columns = _columns_of_rows(data["instances"], specs) if by_rows else data["inputs"]
     if not isinstance(columns, dict) and len(specs) == 1:
         columns = {next(iter(specs)): columns}
@@ -60,7 +61,7 @@ def read_request(body: bytes, signatures: Mapping[str, Any], max_rows: int) -> M
         raise BadRequest(
             f"Each row of {', '.join(INPUTS)} must have at least one id, that of [CLS]. Received: a row without ids"
         )
-    check_rows(min(sizes), max_rows)
+    check_rows(min(sizes))
     texts = [array.reshape(len(array), -1).tolist() for array in arrays.values() if array.dtype == object]
     rows = [[text for column in row for text in column] for row in zip(*texts, strict=True)]
     return ModelRequest(name, arrays, by_rows, rows)
@@ -90,12 +91,12 @@ def chosen(data: dict[str, Any], signatures: Mapping[str, Any]) -> str:
     return name
 
 
-def check_rows(rows: int, max_rows: int) -> None:
+def check_rows(rows: int) -> None:
     """Refuse a request without rows, as TF Serving does, and one with too many."""
     if not rows:
         raise BadRequest("A request must have at least one row. Received: an empty list")
-    if rows > max_rows:
-        raise BadRequest(f"A request may have at most {max_rows} rows. Split it. Received: {rows} rows")
+    if rows > MAX_ROWS:
+        raise BadRequest(f"A request may have at most {MAX_ROWS} rows. Split it. Received: {rows} rows")
 
 
 def write_answer(request: ModelRequest, outputs: Mapping[str, np.ndarray]) -> dict[str, Any]:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from keras_bert.installation import need
 from keras_bert.serving.batcher import Overloaded
-from keras_bert.serving.classify_requests import read_examples, write_results
+from keras_bert.serving.classify_requests import read_classify_request, write_results
 from keras_bert.serving.memory_limit import MemoryLimit
 from keras_bert.serving.page import Page
 from keras_bert.serving.predict_requests import MAX_BODY, BadRequest, read_request, write_answer
@@ -19,13 +19,12 @@ if TYPE_CHECKING:
     from starlette.applications import Starlette
     from starlette.requests import Request
 
-MAX_ROWS = 256
 _MANY_VALUES = 100_000  # of an answer, which a thread writes, so that other clients do not wait for it
 _MANY_BYTES = 100_000  # of a request, which a thread reads for the same reason
 _PATH = re.compile(
     r"/v1/models/(?P<name>[^/:]+)(/(?P<kind>versions|labels)/(?P<value>[^/:]+))?(?P<verb>:\w+|/metadata)?"
 )
-_VERBS = {":predict": (read_request, write_answer), ":classify": (read_examples, write_results)}
+_VERBS = {":predict": (read_request, write_answer), ":classify": (read_classify_request, write_results)}
 _STATUS = {BadRequest: 400, TooMuchWork: 413, Overloaded: 503}
 
 
@@ -91,9 +90,9 @@ def application(
             raise HTTPException(415, f"Send the body without compression. Received: Content-Encoding: {coding}")
         read, write = _VERBS[verb]
         if len(body) <= _MANY_BYTES:
-            wanted = read(body, versions[version].signatures, MAX_ROWS)
+            wanted = read(body, versions[version].signatures)
         else:
-            wanted = await asyncio.to_thread(read, body, versions[version].signatures, MAX_ROWS)
+            wanted = await asyncio.to_thread(read, body, versions[version].signatures)
         del body
         outputs = await versions[version].run(wanted, max_pieces)
         if sum(array.size for array in outputs.values()) <= _MANY_VALUES:

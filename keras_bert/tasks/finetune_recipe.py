@@ -1,6 +1,5 @@
 """FinetuneRecipe: how `fit` trains a task that was not compiled, by default as in the paper."""
 
-import dataclasses
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -124,6 +123,5 @@ class FinetuneRecipe:
         >>> FinetuneRecipe(ema=0.99).options()
         {'ema': 0.99}
         """
-        fields = {field.name: field for field in dataclasses.fields(self)}
         values = {name: getattr(self, name) for name in OPTIONS}
-        return {name: value for name, value in values.items() if value != fields[name].default}
+        return {name: value for name, value in values.items() if value != getattr(FinetuneRecipe, name)}

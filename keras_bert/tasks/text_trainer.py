@@ -37,6 +37,7 @@ class TextTrainer(Student):
 
     default_batch_size: int = 16  # of `fit`
     compares_rows: bool = False  # whether the loss compares the rows of a batch with one another
+    objective: tuple[str, ...] = ("loss",)  # the measures whose means add up to the loss
     recipe: FinetuneRecipe | None = None  # what `fit` compiled the model with; None if the user compiled it
 
     # === Compiling ===
@@ -312,11 +313,6 @@ class TextTrainer(Student):
             return scores | means
         values = list(means.values())
         return values if len(values) > 1 else values[0]
-
-    @property
-    def objective(self) -> tuple[str, ...]:
-        """The measures whose means add up to the loss."""
-        return ("loss",)
 
     def measures(self, batch: Any, training: bool = False) -> dict[str, Measure]:
         """The loss and the target scores of a batch `(x, y, sample_weight)`, as totals and what to divide them by."""

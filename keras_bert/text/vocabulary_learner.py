@@ -24,7 +24,7 @@ from keras_bert.text.rules import TextRules
 from keras_bert.text.tensors import uses_tensorflow
 from keras_bert.text.wordpiece import MAX_CHARACTERS
 
-logger = logging.getLogger(__name__)
+logger = logging.getLogger("keras_bert")
 
 BLOCK_BYTES = 1 << 16
 MAX_LETTERS = 4_000_000  # of all distinct words together; the trainer needs up to 250 bytes for each

@@ -23,6 +23,7 @@ _NAMES = Naming(".weight", ".bias", ".weight", ".bias", transposed=True)
 _dense, _norm = _NAMES.dense, _NAMES.norm
 _LABELLED = ("classifier", "regressor", "tagger")
 _MULTI_LABEL = "multi_label_classification"
+_PROBLEM_TYPES = {"regressor": "regression", "classifier": "single_label_classification"}
 _LAYER = "encoder.layer.{i}"
 ENCODER: Table = (
     Row("embeddings.word_embeddings.weight", "word_embeddings/embeddings"),
@@ -264,17 +265,12 @@ def write_files(checkpoint: Checkpoint, folder: Path) -> None:
             labels = head.labels or tuple(f"LABEL_{i}" for i in range(count))
             data["id2label"] = {str(i): label for i, label in enumerate(labels)}
             data["label2id"] = {label: i for i, label in enumerate(labels)}
-            data["problem_type"] = _problem_type(name, head.multi_label)
+            data["problem_type"] = _MULTI_LABEL if head.multi_label else _PROBLEM_TYPES.get(name)
     write_json(folder / "config.json", data)
     write_weights(folder, arrays)
     checkpoint.write_tokenizer(folder)
     if checkpoint.pooling is not None:
         sentence_transformers.write_pooling(folder, checkpoint.pooling, config)
-
-
-def _problem_type(head: str, multi_label: bool) -> str | None:
-    kinds = {"regressor": "regression", "classifier": "single_label_classification"}
-    return _MULTI_LABEL if multi_label else kinds.get(head)
 
 
 def _architecture(heads: set[str]) -> str | None:

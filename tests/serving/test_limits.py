@@ -109,21 +109,21 @@ def test_signatures_that_show_few_pieces_of_a_long_text(kit):
 
 def test_features_for_every_row(kit):
     """`context` is copied to each row, so a small body can ask for gigabytes."""
-    from keras_bert.serving.classify_requests import read_examples
+    from keras_bert.serving.classify_requests import read_classify_request
     from keras_bert.serving.served_version import find_models
 
     signatures = find_models(kit)[NAME][1].signatures
     body = {"signature_name": "classify", "examples": [{}] * 256, "context": {"text": "w1 " * 100_000}}
-    read_examples(json.dumps({**body, "context": {"text": "w1"}}).encode(), signatures, 256)  # the first call imports
+    read_classify_request(json.dumps({**body, "context": {"text": "w1"}}).encode(), signatures)  # imports
     tracemalloc.start()
     try:
         with pytest.raises(TooMuchWork, match=r"at most 2097152 bytes.*Received: 76\d{6} bytes"):
-            read_examples(json.dumps(body).encode(), signatures, 256)
+            read_classify_request(json.dumps(body).encode(), signatures)
         assert tracemalloc.get_traced_memory()[1] < 5_000_000
     finally:
         tracemalloc.stop()
     body["context"] = {"text": "w1"}
-    assert read_examples(json.dumps(body).encode(), signatures, 256).texts == [[b"w1"]] * 256
+    assert read_classify_request(json.dumps(body).encode(), signatures).texts == [[b"w1"]] * 256
 
 
 def test_texts_that_wait_to_be_counted_have_a_limit(kit):
@@ -145,7 +145,7 @@ def test_inputs_that_are_not_rows():
     specs = {"rate": tf.TensorSpec([], "float32"), "text": tf.TensorSpec([None], "string")}
     signatures = {"serving_default": SimpleNamespace(structured_input_signature=((), specs))}
     with pytest.raises(BadRequest, match=r"the input 'rate', which is one value for all rows"):
-        read_request(b'{"inputs": {"rate": 1.0, "text": ["a"]}}', signatures, 256)
+        read_request(b'{"inputs": {"rate": 1.0, "text": ["a"]}}', signatures)
 
 
 @pytest.mark.parametrize(
@@ -156,10 +156,10 @@ def test_numbers_of_every_type(dtype, good, bad):
     signatures = {
         "serving_default": SimpleNamespace(structured_input_signature=((), {"x": tf.TensorSpec([None], dtype)}))
     }
-    found = read_request(json.dumps({"instances": [good]}).encode(), signatures, 256).columns["x"]
+    found = read_request(json.dumps({"instances": [good]}).encode(), signatures).columns["x"]
     assert (found.dtype, found.tolist()) == (dtype, [good])
     with pytest.raises(BadRequest, match=r"^Row 1: `x` must hold"):
-        read_request(json.dumps({"instances": [good, bad]}).encode(), signatures, 256)
+        read_request(json.dumps({"instances": [good, bad]}).encode(), signatures)
 
 
 @pytest.mark.network

@@ -19,7 +19,7 @@ from keras_bert.pretraining.examples.shard_writer import Shard, digest_of, note_
 from keras_bert.text.vocabulary import Vocabulary, warn_of_unknown
 from keras_bert.weights.tokenizer_files import tokenizer_config
 
-logger = logging.getLogger(__name__)
+logger = logging.getLogger("keras_bert")
 
 FINISHED = "examples.json"
 UNFINISHED = "unfinished.json"

@@ -16,7 +16,7 @@ from keras_bert.pretraining.examples.record_checksums import masked_crc32c
 from keras_bert.progress import reported_if_slow
 from keras_bert.storage import errors_about, exists, matching, names_in, open_file, read_bytes, size_of
 
-logger = logging.getLogger(__name__)
+logger = logging.getLogger("keras_bert")
 
 _HEADER = struct.Struct("<QI")  # the length of the record that follows, and its checksum
 _LENGTH = struct.Struct("<Q")

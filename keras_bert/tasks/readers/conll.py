@@ -13,7 +13,7 @@ CONLLU_COLUMNS = ("id", "form", "lemma", "upos", "xpos", "feats", "head", "depre
 
 _OTHER_SUFFIXES = (".csv", ".json", ".jsonl", ".ndjson", ".parquet")  # of files that are no CoNLL
 
-Line = tuple[int, list[str]]  # its number and columns
+Cells = tuple[int, list[str]]  # of a line, with its number
 
 
 def read_conll(path: str | os.PathLike, *, word: int = 0, tag: int | None = -1, encoding: str = "utf-8") -> Rows:
@@ -95,7 +95,7 @@ def _refuse_texts(rows: Rows) -> None:
         )
 
 
-def _lines(path: str | os.PathLike, encoding: str, comment: str | None = None) -> Iterator[Line]:
+def _lines(path: str | os.PathLike, encoding: str, comment: str | None = None) -> Iterator[Cells]:
     for number, line in lines(path, encoding):
         if comment is None or not line.startswith(comment):
             # A tab may separate a space from its tag, so only a line without tabs is split at spaces.
@@ -104,7 +104,7 @@ def _lines(path: str | os.PathLike, encoding: str, comment: str | None = None) -
 
 def _sentences(
     path: str | os.PathLike,
-    rows: Iterable[Line],
+    rows: Iterable[Cells],
     word: int,
     tag: int | None,
     width: int | None = None,

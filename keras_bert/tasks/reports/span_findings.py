@@ -43,10 +43,10 @@ def entity_findings(task: Any, y: Sequence[Any], examples: LabelledRows, logits:
         badness[row] += len(missing) + len(extra)
 
     def show(row: int) -> Shown:
-        keys = [set(map(_key, entities)) for entities in (answered[row], true[row])]
+        keys = [set(map(span_of, entities)) for entities in (answered[row], true[row])]
         sides = (("right answer", true[row], keys[0]), ("answer", answered[row], keys[1]))
         marked = [
-            (name, texts[row], [Mark(one.start, one.end, one.type, _key(one) in others) for one in own])
+            (name, texts[row], [Mark(one.start, one.end, one.type, span_of(one) in others) for one in own])
             for name, own, others in sides
         ]
         return Shown(marked, _listed(true[row]), _listed(answered[row]))
@@ -103,10 +103,6 @@ def _true_entities(task: Any, y: Sequence[Any], examples: LabelledRows) -> list[
     certain = 100 * np.eye(len(task.labels), dtype="float32")
     # The first position is that of [CLS].
     return task.decode(examples, [certain[[0, *ids]] for ids in examples.targets.to_list()])
-
-
-def _key(one: Entity) -> tuple[int, int, str]:
-    return one.start, one.end, one.type
 
 
 def _overlaps(one: Entity) -> Any:

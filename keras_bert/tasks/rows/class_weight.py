@@ -6,11 +6,11 @@ from typing import Any
 
 import numpy as np
 
+from keras_bert.tasks.columns.value_columns import LARGEST
 from keras_bert.tasks.rows.labels import label_ids
 from keras_bert.wording import listed
 
 BALANCED = "balanced"
-MOST = float(np.finfo("float32").max)  # of a weight
 
 
 def class_weights(
@@ -28,7 +28,7 @@ def class_weights(
     if _is_balanced(class_weight, targets):
         counts = np.bincount(targets, times, minlength=len(labels))
         return (counts.sum() / np.count_nonzero(counts) / np.maximum(counts, 1)).astype("float32")
-    return _named_weights(class_weight, labels)
+    return weights_by_name(class_weight, labels)
 
 
 def label_weights(
@@ -47,7 +47,7 @@ def label_weights(
         without = times.sum() - count
         # A label that all texts have, or none, cannot be balanced: with a weight of 0 it would not be learned at all.
         return np.where((count > 0) & (without > 0), without / np.maximum(count, 1), 1.0).astype("float32")
-    return _named_weights(class_weight, labels)
+    return weights_by_name(class_weight, labels)
 
 
 def _is_balanced(class_weight: Any, targets: Any) -> bool:
@@ -59,17 +59,11 @@ def _is_balanced(class_weight: Any, targets: Any) -> bool:
     return balanced
 
 
-def _named_weights(class_weight: Any, labels: tuple[str, ...]) -> np.ndarray:
+def weights_by_name(class_weight: Any, labels: Sequence[str]) -> np.ndarray:
+    """The weight of each label [C] in a dict, 1 for the others; an error for an unknown label, or if none counts."""
     found = np.ones(len(labels), "float32")
     if class_weight is None:
         return found
-    check_weighted(class_weight, labels)
-    found[label_ids(list(class_weight), labels)] = list(class_weight.values())
-    return found
-
-
-def check_weighted(class_weight: Any, labels: Sequence[str]) -> None:
-    """Refuse weights that are no dict, that are of a label that there is not, or with which no label counts."""
     if not isinstance(class_weight, dict):
         raise TypeError(
             f"class_weight must be a dict or 'balanced'. Write it as in {{{labels[0]!r}: 2.0}}. Received: "
@@ -81,15 +75,15 @@ def check_weighted(class_weight: Any, labels: Sequence[str]) -> None:
             f"{listed(list(map(repr, labels)), 8)}. Received: class_weight={class_weight!r}"
         )
     for name, weight in class_weight.items():
-        if not isinstance(weight, Real) or not 0 <= float(weight) <= MOST:  # refuses NaN too
+        if not isinstance(weight, Real) or not 0 <= float(weight) <= LARGEST:  # refuses NaN too
             raise ValueError(
                 f"The weight of {name!r} in class_weight must be finite, and not below 0. Correct it; to leave a label "
                 f"out, give it 0. Received: {weight!r}"
             )
-    weights = np.ones(len(labels))
-    weights[label_ids(list(class_weight), tuple(labels))] = list(class_weight.values())
-    if not weights.any():
+    found[label_ids(list(class_weight), tuple(labels))] = list(class_weight.values())
+    if not found.any():
         raise ValueError(
             "class_weight is 0 for every label, so nothing would be learned. Give at least one label a weight above 0. "
             f"Received: class_weight={class_weight!r}"
         )
+    return found

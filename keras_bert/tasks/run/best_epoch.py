@@ -84,9 +84,7 @@ class BestEpoch(Validation):
     def on_train_begin(self, logs: Any = None) -> None:
         super().on_train_begin(logs)
         if self.done:
-            stored = read_state(self._state_file(self.done), f"the folder {str(self.folder)!r} to start again")
-            for variable, value in zip(state_of(self.model), stored.values(), strict=True):
-                variable.assign(value)
+            self._put_back(self._state_file(self.done), state_of(self.model))
         self.files = MetricsFiles(str(self.folder), start=self.done * self.params["steps"] + self.begun)
 
     def on_train_end(self, logs: Any = None) -> None:
@@ -110,10 +108,10 @@ class BestEpoch(Validation):
         scores = scores or {name: value for name, value in means.items() if name != "loss"}
         losses = {"loss": float(logs["loss"]), "val_loss": means["loss"]}
         _check_finite(losses, epoch)
-        before = self._best_model() if self.done else None
+        before = self._best_file() if self.done else None
         self._append({"epoch": epoch + 1, **losses, "scores": scores})
         if self.record["best_epoch"] == self.done:
-            self.model.save(self._best_model())
+            _write(self._best_file(), self.model.variables)
         self.averages.take_out()
         self.save_state()
         self.averages.put_in()
@@ -122,7 +120,7 @@ class BestEpoch(Validation):
             self.record["pruned"] = True
         write_json(self.folder / METRICS_FILE, self.record)
         self._state_file(self.done - 1).unlink(missing_ok=True)
-        if before is not None and before != self._best_model():
+        if before is not None and before != self._best_file():
             before.unlink()
         if not self.params["verbose"]:  # otherwise Keras's progress bar shows the same
             shown = ", ".join(f"{name} {value:.4f}" for name, value in {**losses, **scores}.items())
@@ -136,17 +134,18 @@ class BestEpoch(Validation):
 
     def save_state(self) -> None:
         """Write the state after the last epoch of the record."""
-        with new_file(self._state_file(self.done)) as temporary, open(temporary, "wb") as file:
-            np.savez(file, *map(keras.ops.convert_to_numpy, state_of(self.model)))
+        _write(self._state_file(self.done), state_of(self.model))
 
     def report(self, logits: list[np.ndarray]) -> dict[str, float]:
         self.details = self.model.details(self.columns[1], self.examples, logits, **self.options)
         return super().report(logits)
 
-    def finish(self, path: Path) -> dict[str, Any]:
-        """Keep only the best model, without its optimizer and under this name, and return the record of the run."""
+    def finish(self, path: Path, task: Any) -> dict[str, Any]:
+        """Save only the best model, without its optimizer and under this name, and return the record of the run."""
         if not path.exists():
-            keras.models.load_model(self._best_model(), compile=False).save(path)
+            self._put_back(self._best_file(), task.variables)
+            task.compiled, task.optimizer = False, None
+            task.save(path)
         for file in (*self.folder.glob("epoch-*"), self.folder / STEP_FILE):
             file.unlink(missing_ok=True)
         return self.record
@@ -188,8 +187,13 @@ class BestEpoch(Validation):
         step = self.write_trained(self.done - 1, steps, trained, seconds_per_step=seconds / self._batches)
         self.files.write({"step": step, **{f"validation_{name}": value for name, value in validated.items()}})
 
-    def _best_model(self) -> Path:
-        return self.folder / f"epoch-{self.record['best_epoch']}.keras"
+    def _put_back(self, path: Path, variables: list[Any]) -> None:
+        stored = read_state(path, f"the folder {str(self.folder)!r} to start again")
+        for variable, value in zip(variables, stored.values(), strict=True):
+            variable.assign(value)
+
+    def _best_file(self) -> Path:
+        return self.folder / f"epoch-{self.record['best_epoch']}-best.npz"
 
     def _state_file(self, epoch: int) -> Path:
         return self.folder / f"epoch-{epoch}.npz"
@@ -201,6 +205,11 @@ def _check_finite(losses: dict[str, float], epoch: int) -> None:
             f"The loss of epoch {epoch + 1} is not a finite number. Lower the learning rate. In float16, use "
             f"mixed_bfloat16 instead. The epochs before it are kept, if there are any. Received: {losses}"
         )
+
+
+def _write(path: Path, variables: list[Any]) -> None:
+    with new_file(path) as temporary, open(temporary, "wb") as file:
+        np.savez(file, *map(keras.ops.convert_to_numpy, variables))
 
 
 def state_of(model: keras.Model) -> list[Any]:

@@ -257,7 +257,7 @@ def _run(
                 verbose=int(interactive),
                 **settings.task.fit_options(settings),
             )
-    metrics = best.finish(folder / MODEL) | {"rows": {"train": len(train), "valid": len(valid)}}
+    metrics = best.finish(folder / MODEL, task) | {"rows": {"train": len(train), "valid": len(valid)}}
     if settings.calibrate:
         metrics["calibration"] = calibrated(folder / MODEL, valid, batch_size, **scored_by)
         errors = [one["valid"].get("calibration_error", 0.0) for one in (metrics, metrics["calibration"])]

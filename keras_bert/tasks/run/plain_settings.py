@@ -18,7 +18,7 @@ from keras_bert.tasks.metrics.calibration import check_calibration
 from keras_bert.tasks.metrics.classification import label_score_names, positive_label
 from keras_bert.tasks.readers.reading import Reading
 from keras_bert.tasks.readers.rows import Rows
-from keras_bert.tasks.rows.class_weight import check_weighted
+from keras_bert.tasks.rows.class_weight import weights_by_name
 from keras_bert.tasks.rows.labels import sorted_labels, with_outside
 from keras_bert.tasks.rows.sentence_forms import FORMS, OF_LOSSES
 from keras_bert.tasks.run.known_task import known_labels
@@ -212,7 +212,7 @@ class PlainSettings:
         several = isinstance(rows.y[0], list)
         check_calibration(names, several, 1.0, None, self.abstain_below or 0.0)
         if isinstance(self.class_weight, dict):
-            check_weighted(self.class_weight, with_outside(names))
+            weights_by_name(self.class_weight, with_outside(names))
         if 0 < (self.abstain_below or 0) <= 1 / len(names):
             raise ValueError(
                 f"The most likely of {len(names)} labels never has a probability below {1 / len(names):.3g}, so every "
