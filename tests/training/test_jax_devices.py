@@ -1,10 +1,15 @@
 """Equal weights on one and on eight devices of JAX, and what the devices send each other; in processes of their own."""
 
+import contextlib
 import dataclasses
+import io
 import json
+import multiprocessing
 import os
 import subprocess
 import sys
+import textwrap
+from concurrent.futures import ProcessPoolExecutor
 
 import keras
 import numpy as np
@@ -18,7 +23,8 @@ from keras_bert.weights.checkpoint import Checkpoint
 from tests.parity.oracles import randomize
 from tests.pretraining.corpus import VOCABULARY, corpus
 from tests.soak import IN_SOAK
-from tests.subprocesses import free_port, python
+from tests.subprocesses import fork, free_port, python
+from tests.training import one_run
 from tests.training.small_training import weights
 
 pytestmark = pytest.mark.long
@@ -27,9 +33,33 @@ FLAGS = "--xla_backend_optimization_level=0 --xla_llvm_disable_expensive_passes=
 EIGHT = {"KERAS_BACKEND": "jax", "XLA_FLAGS": f"--xla_force_host_platform_device_count=8 {FLAGS}"}
 
 
+@pytest.fixture(scope="module")
+def process():
+    """A process with eight devices, for all tests that need none of their own."""
+    with ProcessPoolExecutor(1, multiprocessing.get_context("spawn")) as pool:
+        with pytest.MonkeyPatch.context() as patch:
+            for name, value in {"JAX_PLATFORMS": "cpu", **EIGHT}.items():
+                patch.setenv(name, value)
+            pool.submit(os.getpid).result()  # starts it
+        yield pool
+
+
+@pytest.fixture(scope="module")
+def on_eight(process):
+    """What the code prints in that process."""
+    return lambda code, *arguments: process.submit(printed, textwrap.dedent(code), *arguments).result()
+
+
+def printed(code, *arguments):
+    sys.argv[1:] = arguments
+    with contextlib.redirect_stdout(io.StringIO()) as output:
+        exec(code, {})
+    return output.getvalue().strip()
+
+
 @IN_SOAK
-def test_weights_are_those_of_one_device():
-    python(
+def test_weights_are_those_of_one_device(on_eight):
+    on_eight(
         """
         import numpy as np
         import keras_bert
@@ -50,14 +80,13 @@ def test_weights_are_those_of_one_device():
         assert np.abs(one - weights(small_pretrainer())).max() > 0.05
         assert np.abs(trained("auto", 0.1, 5) - trained("one", 0.1, 5)).max() > 1e-3  # each device draws its own
         """,
-        **EIGHT,
     )
 
 
 @pytest.mark.parametrize("dtype", ["mixed_bfloat16", pytest.param("float32", marks=IN_SOAK)])
-def test_each_gradient_is_summed_once_in_float32(dtype):
+def test_each_gradient_is_summed_once_in_float32(on_eight, dtype):
     dtypes, sent, parameters = json.loads(
-        python(
+        on_eight(
             """
             import json
             import re
@@ -84,18 +113,17 @@ def test_each_gradient_is_summed_once_in_float32(dtype):
             print(json.dumps([dtypes, collectives(lowered.compile().as_text()), parameters]))
             """,
             dtype,
-            **EIGHT,
         ).splitlines()[-1]
     )
     assert dtypes == ["f32"]
     assert parameters <= sum(size for _, _, size in sent) < parameters + 20  # and a few losses and counts
 
 
-def test_the_fit_of_a_task():
+def test_the_fit_of_a_task(on_eight):
     """As on one device; what the devices cannot split is refused before the first step."""
-    python(
+    on_eight(
         """
-        import jax
+        from unittest import mock
         import keras
         import numpy as np
         import pytest
@@ -123,17 +151,16 @@ def test_the_fit_of_a_task():
                     task.fit(x[:rows], y[:rows], batch_size=size, verbose=0)
         with pytest.raises(ValueError, match="outside of the strategy's scope.*weights on 8 devices"):
             task.fit(x, y, verbose=0)
-        jax.process_count = lambda: 2
-        with eight.scope(), pytest.raises(ValueError, match="trains in one process.*Received: 2 processes"):
+        two = mock.patch("jax.process_count", lambda: 2)
+        with two, eight.scope(), pytest.raises(ValueError, match="trains in one process.*Received: 2 processes"):
             task.fit(x, y, verbose=0)
         """,
-        **EIGHT,
     )
 
 
-def test_the_fit_of_an_embedder():
+def test_the_fit_of_an_embedder(on_eight):
     """Each text is compared with those of all devices; the last batch is smaller."""
-    python(
+    on_eight(
         """
         import keras
         import numpy as np
@@ -158,7 +185,6 @@ def test_the_fit_of_an_embedder():
         for found, expected in zip(trained("auto"), trained("one"), strict=True):
             np.testing.assert_allclose(found, expected, rtol=0, atol=1e-5)
         """,
-        **EIGHT,
     )
 
 
@@ -178,13 +204,13 @@ def test_finetune_on_the_command_line(tmp_path):
     assert (tmp_path / "run/model.keras").exists()
 
 
-def test_masked_vectors_stay_on_their_device():
+def test_masked_vectors_stay_on_their_device(on_eight):
     """Where the compiler splits a batch over devices, as in Keras's `fit`, only gradients are summed.
 
     The word table has two, of its use at the input and in the head. The masked vectors are 19 times as many numbers.
     """
     sent, parameters = json.loads(
-        python(
+        on_eight(
             """
             import json
             import jax
@@ -211,7 +237,6 @@ def test_masked_vectors_stay_on_their_device():
             compiled = step.lower(values, (x, y, weight)).compile().as_text()
             print(json.dumps([collectives(compiled), sum(value.size for value in values)]))
             """,
-            **EIGHT,
         ).splitlines()[-1]
     )
     assert parameters <= sum(size for _, _, size in sent) < 1.5 * parameters
@@ -236,7 +261,7 @@ def folder(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def expected(folder):
-    return run(folder, "tensorflow", "one", 1, 0, KERAS_BACKEND="tensorflow")
+    return on_tensorflow(folder)
 
 
 def started(folder, output, *options, **environment):
@@ -263,6 +288,11 @@ def run(folder, output, *options, **environment):
     return results(folder, output)
 
 
+def on_tensorflow(folder):
+    fork(one_run.main, folder, "tensorflow", "one", 1, 0)
+    return results(folder, "tensorflow")
+
+
 def assert_equal(found, expected):
     assert len(found[0]) == 41
     np.testing.assert_allclose(found[0], expected[0], rtol=1e-5)
@@ -270,9 +300,10 @@ def assert_equal(found, expected):
 
 
 @pytest.fixture(scope="module")
-def eight(folder):
+def eight(folder, process):
     pytest.importorskip("orbax.checkpoint")
-    return run(folder, "eight", "auto", 2, 0, **EIGHT)
+    process.submit(one_run.main, folder, "eight", "auto", 2, 0).result()
+    return results(folder, "eight")
 
 
 def test_a_run_equals_one_on_tensorflow(folder, eight, expected):
@@ -289,8 +320,8 @@ def test_a_run_that_is_asked_to_stop_resumes_with_the_same_bits(folder, eight):
     np.testing.assert_array_equal(found, eight[1])
 
 
-def test_an_evaluation_equals_one_on_one_device(folder):
-    printed = python(
+def test_an_evaluation_equals_one_on_one_device(on_eight, folder):
+    printed = on_eight(
         """
         import dataclasses, json, sys
         from keras_bert.pretraining.run.evaluation import evaluate
@@ -300,7 +331,6 @@ def test_an_evaluation_equals_one_on_one_device(folder):
             print(json.dumps(dataclasses.asdict(found)))
         """,
         str(folder),
-        **EIGHT,
     )
     one, eight = map(json.loads, printed.splitlines()[-2:])
     assert one.pop("most_frequent_piece") == eight.pop("most_frequent_piece")
@@ -329,7 +359,7 @@ def test_two_processes_equal_one(folder, expected):
 def test_a_mini_equals_one_on_tensorflow(tmp_path):
     pytest.importorskip("orbax.checkpoint")
     prepared(tmp_path, 128, keras_bert.BertConfig.from_size("mini"))
-    expected = run(tmp_path, "tensorflow", "one", 1, 0, KERAS_BACKEND="tensorflow")
+    expected = on_tensorflow(tmp_path)
     assert_equal(run(tmp_path, "eight", "auto", 2, 0, **EIGHT), expected)
 
 
