@@ -4,12 +4,10 @@ import contextlib
 import dataclasses
 import io
 import json
-import multiprocessing
 import os
 import subprocess
 import sys
 import textwrap
-from concurrent.futures import ProcessPoolExecutor
 
 import keras
 import numpy as np
@@ -23,7 +21,7 @@ from keras_bert.weights.checkpoint import Checkpoint
 from tests.parity.oracles import randomize
 from tests.pretraining.corpus import VOCABULARY, corpus
 from tests.soak import IN_SOAK
-from tests.subprocesses import fork, free_port, python
+from tests.subprocesses import fork, free_port, one_process, python
 from tests.training import one_run
 from tests.training.small_training import weights
 
@@ -34,20 +32,16 @@ EIGHT = {"KERAS_BACKEND": "jax", "XLA_FLAGS": f"--xla_force_host_platform_device
 
 
 @pytest.fixture(scope="module")
-def process():
-    """A process with eight devices, for all tests that need none of their own."""
-    with ProcessPoolExecutor(1, multiprocessing.get_context("spawn")) as pool:
-        with pytest.MonkeyPatch.context() as patch:
-            for name, value in {"JAX_PLATFORMS": "cpu", **EIGHT}.items():
-                patch.setenv(name, value)
-            pool.submit(os.getpid).result()  # starts it
-        yield pool
+def call():
+    """Calls a function in a process with eight devices, which all tests share that need none of their own."""
+    with one_process(**EIGHT) as call:
+        yield call
 
 
 @pytest.fixture(scope="module")
-def on_eight(process):
+def on_eight(call):
     """What the code prints in that process."""
-    return lambda code, *arguments: process.submit(printed, textwrap.dedent(code), *arguments).result()
+    return lambda code, *arguments: call(printed, textwrap.dedent(code), *arguments)
 
 
 def printed(code, *arguments):
@@ -300,9 +294,9 @@ def assert_equal(found, expected):
 
 
 @pytest.fixture(scope="module")
-def eight(folder, process):
+def eight(folder, call):
     pytest.importorskip("orbax.checkpoint")
-    process.submit(one_run.main, folder, "eight", "auto", 2, 0).result()
+    call(one_run.main, folder, "eight", "auto", 2, 0)
     return results(folder, "eight")
 
 
