@@ -6,9 +6,12 @@ import socket
 import subprocess
 import sys
 import textwrap
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from concurrent.futures import ProcessPoolExecutor
+from contextlib import contextmanager
 from typing import Any
+
+import pytest
 
 # A server that has imported all, which takes seconds, and started nothing; each process is a fork of it.
 FORKS = multiprocessing.get_context("forkserver")
@@ -32,6 +35,17 @@ def python(code: str, *arguments: str, **environment: str) -> str:
     )
     assert done.returncode == 0, done.stderr
     return done.stdout.strip()
+
+
+@contextmanager
+def one_process(**environment: str) -> Iterator[Callable]:
+    """A call like `fork`, but all calls run in one process, which starts with these variables."""
+    with ProcessPoolExecutor(1, multiprocessing.get_context("spawn")) as pool:
+        with pytest.MonkeyPatch.context() as patch:
+            for name, value in {"JAX_PLATFORMS": "cpu", "TF_CPP_MIN_LOG_LEVEL": "2", **environment}.items():
+                patch.setenv(name, value)
+            pool.submit(os.getpid).result()  # starts it
+        yield lambda function, *arguments: pool.submit(function, *arguments).result()
 
 
 def free_port() -> int:

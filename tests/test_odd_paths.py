@@ -55,6 +55,7 @@ def checkpoints(directory):
 
 
 @pytest.mark.long
+@pytest.mark.usefixtures("eager")
 def test_pretraining_resumes(odd, tmp_path):
     step(odd, 4)
     model = step(odd, 6)
@@ -104,6 +105,7 @@ def test_without_a_record_a_run_resumes_from_the_last_complete_checkpoint(tmp_pa
 
 
 @pytest.mark.long
+@pytest.mark.usefixtures("eager")
 def test_from_a_corpus_to_a_pretrained_model(odd):
     words = [f"w{i}" for i in range(18)]
     rng = np.random.default_rng(0)

@@ -133,6 +133,7 @@ def test_a_finished_run_is_a_source(folder, tmp_path):
     assert 0.3 < found.next_sentence_accuracy < 0.9
 
 
+@pytest.mark.usefixtures("eager")
 def test_known_pieces_keep_their_vectors_and_new_ones_are_random(folder, tmp_path):
     """And the pooling of a sentence-transformers model stays."""
     more = keras_bert.Vocabulary([*reversed(VOCABULARY.tokens[5:]), *VOCABULARY.tokens[:5], "new"])
@@ -244,6 +245,7 @@ def test_an_unfinished_run_is_refused_as_a_source(tmp_path):
         keras_bert.load(tmp_path)
 
 
+@pytest.mark.usefixtures("eager")
 def test_a_run_without_a_checkpoint_leaves_its_directory_as_it_was(folder, tmp_path):
     with pytest.raises(ValueError, match="neither a known name nor a path"):
         pretrain(folder / "12", tmp_path / "run", recipe=RECIPE, source="mistyped", strategy="one")
@@ -257,6 +259,7 @@ def test_a_run_without_a_checkpoint_leaves_its_directory_as_it_was(folder, tmp_p
         assert json.loads((tmp_path / "run" / "run.json").read_text()) == {"source": "right"}
 
 
+@pytest.mark.usefixtures("eager")
 def test_a_picture_that_fails(folder, tmp_path, monkeypatch, caplog):
     """It costs neither the model nor the exit code after a signal."""
 
@@ -280,6 +283,7 @@ def _pretrainer_folder(folder, path):
 
 
 @pytest.mark.long
+@pytest.mark.usefixtures("eager")
 def test_a_run_is_shortened_and_extended(folder, tmp_path, monkeypatch, caplog):
     output = tmp_path / "run"
 

@@ -1,6 +1,8 @@
 """Equal weights on one and on eight devices of JAX, and what the devices send each other; in processes of their own."""
 
+import contextlib
 import dataclasses
+import io
 import json
 import os
 import subprocess
@@ -20,8 +22,9 @@ from keras_bert.weights.checkpoint import Checkpoint
 from tests.parity.oracles import randomize
 from tests.pretraining.corpus import VOCABULARY, corpus
 from tests.soak import IN_SOAK
-from tests.subprocesses import free_port, python
+from tests.subprocesses import fork, free_port, one_process, python
 from tests.tasks.small import small_bert
+from tests.training import one_run
 from tests.training.small_training import weights
 
 pytestmark = pytest.mark.long
@@ -30,9 +33,29 @@ FLAGS = "--xla_backend_optimization_level=0 --xla_llvm_disable_expensive_passes=
 EIGHT = {"KERAS_BACKEND": "jax", "XLA_FLAGS": f"--xla_force_host_platform_device_count=8 {FLAGS}"}
 
 
+@pytest.fixture(scope="module")
+def call():
+    """Calls a function in a process with eight devices, which all tests share that need none of their own."""
+    with one_process(**EIGHT) as call:
+        yield call
+
+
+@pytest.fixture(scope="module")
+def on_eight(call):
+    """What the code prints in that process."""
+    return lambda code, *arguments: call(printed, textwrap.dedent(code), *arguments)
+
+
+def printed(code, *arguments):
+    sys.argv[1:] = arguments
+    with contextlib.redirect_stdout(io.StringIO()) as output:
+        exec(code, {})
+    return output.getvalue().strip()
+
+
 @IN_SOAK
-def test_weights_are_those_of_one_device():
-    python(
+def test_weights_are_those_of_one_device(on_eight):
+    on_eight(
         """
         import numpy as np
         import keras_bert
@@ -53,7 +76,6 @@ def test_weights_are_those_of_one_device():
         assert np.abs(one - weights(small_pretrainer())).max() > 0.05
         assert np.abs(trained("auto", 0.1, 5) - trained("one", 0.1, 5)).max() > 1e-3  # each device draws its own
         """,
-        **EIGHT,
     )
 
 
@@ -71,16 +93,17 @@ SUMS = """
     """
 
 
-def assert_sums_gradients_once_in_float32(code, dtype):
-    printed = python(textwrap.dedent(SUMS) + textwrap.dedent(code), dtype, **EIGHT)
-    dtypes, sent, parameters = json.loads(printed.splitlines()[-1])
+def assert_sums_gradients_once_in_float32(on_eight, code, dtype):
+    found = on_eight(textwrap.dedent(SUMS) + textwrap.dedent(code), dtype)
+    dtypes, sent, parameters = json.loads(found.splitlines()[-1])
     assert dtypes == ["f32"]
     assert parameters <= sent < parameters + 20  # and a few losses and counts
 
 
 @pytest.mark.parametrize("dtype", ["mixed_bfloat16", pytest.param("float32", marks=IN_SOAK)])
-def test_each_gradient_is_summed_once_in_float32(dtype):
+def test_each_gradient_is_summed_once_in_float32(on_eight, dtype):
     assert_sums_gradients_once_in_float32(
+        on_eight,
         """
         import sys
         import keras_bert
@@ -103,8 +126,9 @@ def test_each_gradient_is_summed_once_in_float32(dtype):
 
 
 @pytest.mark.parametrize("dtype", ["mixed_bfloat16", pytest.param("float32", marks=IN_SOAK)])
-def test_each_gradient_of_the_fit_of_a_task_is_summed_once_in_float32(dtype):
+def test_each_gradient_of_the_fit_of_a_task_is_summed_once_in_float32(on_eight, dtype):
     assert_sums_gradients_once_in_float32(
+        on_eight,
         """
         import sys
         import jax
@@ -128,12 +152,12 @@ def test_each_gradient_of_the_fit_of_a_task_is_summed_once_in_float32(dtype):
     )
 
 
-def test_the_fit_of_a_task():
+def test_the_fit_of_a_task(on_eight):
     """As on one device, also if the devices cannot split the last batch evenly."""
-    python(
+    on_eight(
         """
         import pathlib
-        import jax.experimental.multihost_utils
+        from unittest import mock
         import keras
         import numpy as np
         import pytest
@@ -166,17 +190,16 @@ def test_the_fit_of_a_task():
                 task.fit(x[:20], y[:20], batch_size=16, verbose=0)
         with pytest.raises(ValueError, match="outside of the strategy's scope.*weights on 8 devices"):
             task.fit(x, y, verbose=0)
-        jax.experimental.multihost_utils.process_allgather = lambda count: np.array([count, 1])
-        with pytest.raises(ValueError, match="run.partial cannot be resumed.*Received: 2, 1 complete epochs"):
+        two = mock.patch("jax.experimental.multihost_utils.process_allgather", lambda count: np.array([count, 1]))
+        with two, pytest.raises(ValueError, match="run.partial cannot be resumed.*Received: 2, 1 complete epochs"):
             check_same_start(2, pathlib.Path("run.partial"))
         """,
-        **EIGHT,
     )
 
 
-def test_the_fit_of_an_embedder():
+def test_the_fit_of_an_embedder(on_eight):
     """Each text is compared with those of all devices; the last batch is smaller."""
-    python(
+    on_eight(
         """
         import keras
         import numpy as np
@@ -201,7 +224,6 @@ def test_the_fit_of_an_embedder():
         for found, expected in zip(trained("auto"), trained("one"), strict=True):
             np.testing.assert_allclose(found, expected, rtol=0, atol=1e-5)
         """,
-        **EIGHT,
     )
 
 
@@ -257,13 +279,13 @@ def test_finetune_on_the_command_line(tmp_path):
     assert (tmp_path / "run/model.keras").exists()
 
 
-def test_masked_vectors_stay_on_their_device():
+def test_masked_vectors_stay_on_their_device(on_eight):
     """Where the compiler splits a batch over devices, as in Keras's `fit`, only gradients are summed.
 
     The word table has two, of its use at the input and in the head. The masked vectors are 19 times as many numbers.
     """
     sent, parameters = json.loads(
-        python(
+        on_eight(
             """
             import json
             import jax
@@ -290,7 +312,6 @@ def test_masked_vectors_stay_on_their_device():
             compiled = step.lower(values, (x, y, weight)).compile().as_text()
             print(json.dumps([collectives(compiled), sum(value.size for value in values)]))
             """,
-            **EIGHT,
         ).splitlines()[-1]
     )
     assert parameters <= sum(size for _, _, size in sent) < 1.5 * parameters
@@ -315,7 +336,7 @@ def folder(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def expected(folder):
-    return run(folder, "tensorflow", "one", 1, 0, KERAS_BACKEND="tensorflow")
+    return on_tensorflow(folder)
 
 
 def two_processes():
@@ -352,6 +373,11 @@ def run(folder, output, *options, **environment):
     return results(folder, output)
 
 
+def on_tensorflow(folder):
+    fork(one_run.main, folder, "tensorflow", "one", 1, 0)
+    return results(folder, "tensorflow")
+
+
 def assert_equal(found, expected):
     assert len(found[0]) == 41
     np.testing.assert_allclose(found[0], expected[0], rtol=1e-5)
@@ -359,9 +385,10 @@ def assert_equal(found, expected):
 
 
 @pytest.fixture(scope="module")
-def eight(folder):
+def eight(folder, call):
     pytest.importorskip("orbax.checkpoint")
-    return run(folder, "eight", "auto", 2, 0, **EIGHT)
+    call(one_run.main, folder, "eight", "auto", 2, 0)
+    return results(folder, "eight")
 
 
 def test_a_run_equals_one_on_tensorflow(folder, eight, expected):
@@ -378,8 +405,8 @@ def test_a_run_that_is_asked_to_stop_resumes_with_the_same_bits(folder, eight):
     np.testing.assert_array_equal(found, eight[1])
 
 
-def test_an_evaluation_equals_one_on_one_device(folder):
-    printed = python(
+def test_an_evaluation_equals_one_on_one_device(on_eight, folder):
+    printed = on_eight(
         """
         import dataclasses, json, sys
         from keras_bert.pretraining.run.evaluation import evaluate
@@ -389,7 +416,6 @@ def test_an_evaluation_equals_one_on_one_device(folder):
             print(json.dumps(dataclasses.asdict(found)))
         """,
         str(folder),
-        **EIGHT,
     )
     one, eight = map(json.loads, printed.splitlines()[-2:])
     assert one.pop("most_frequent_piece") == eight.pop("most_frequent_piece")
@@ -413,7 +439,7 @@ def test_two_processes_equal_one(folder, expected):
 def test_a_mini_equals_one_on_tensorflow(tmp_path):
     pytest.importorskip("orbax.checkpoint")
     prepared(tmp_path, 128, keras_bert.BertConfig.from_size("mini"))
-    expected = run(tmp_path, "tensorflow", "one", 1, 0, KERAS_BACKEND="tensorflow")
+    expected = on_tensorflow(tmp_path)
     assert_equal(run(tmp_path, "eight", "auto", 2, 0, **EIGHT), expected)
 
 

@@ -99,6 +99,7 @@ def test_a_resumed_run_equals_one_that_never_stopped(one, tmp_path):
 
 
 @pytest.mark.long
+@pytest.mark.usefixtures("eager")
 def test_an_interrupted_validation_is_repeated(one, tmp_path, monkeypatch):
     """By a kill during it, and by one before its checkpoint."""
     save = TensorFlowCheckpoints.save
@@ -129,6 +130,7 @@ def test_an_interrupted_validation_is_repeated(one, tmp_path, monkeypatch):
 
 
 @pytest.mark.long
+@pytest.mark.usefixtures("eager")
 @pytest.mark.parametrize("steps", [6, 8])
 def test_a_validation_that_a_signal_skipped_is_made_up(one, tmp_path, monkeypatch, steps):
     """At the last step, and at one before it."""
@@ -150,6 +152,7 @@ def test_a_validation_that_a_signal_skipped_is_made_up(one, tmp_path, monkeypatc
         assert steps_of == list(range(6, steps + 1, 2))
 
 
+@pytest.mark.usefixtures("eager")
 @pytest.mark.parametrize(("number", "ends"), [(signal.SIGTERM, SystemExit), (signal.SIGINT, KeyboardInterrupt)])
 def test_a_signal_in_the_last_validation_of_a_stage(one, tmp_path, monkeypatch, number, ends):
     """The next stage does not begin; after the last stage, the model is still written."""
@@ -206,6 +209,7 @@ def test_a_loss_that_is_not_finite_names_step_data_and_checkpoint(one, tmp_path)
 
 
 @pytest.mark.long
+@pytest.mark.usefixtures("eager")
 def test_a_full_disk_keeps_the_last_checkpoint(one, tmp_path):
     """RLIMIT_FSIZE makes a long write fail like a full disk."""
     directory = str(tmp_path)
@@ -222,12 +226,14 @@ def test_a_full_disk_keeps_the_last_checkpoint(one, tmp_path):
 
 
 @pytest.mark.long
+@pytest.mark.usefixtures("eager")
 def test_checkpoints_are_kept_by_number(one, tmp_path):
     run(one, 12, directory=str(tmp_path), checkpoint_every=2, keep=3)
     assert sorted(path.stem for path in tmp_path.glob("checkpoints/*.index")) == ["ckpt-10", "ckpt-12", "ckpt-8"]
 
 
 @pytest.mark.long
+@pytest.mark.usefixtures("eager")
 def test_checkpoints_are_kept_by_number_if_the_clock_is_set_back(one, tmp_path, monkeypatch):
     run(one, 4, directory=tmp_path, checkpoint_every=1, keep=2)
     now = time.time()
@@ -250,6 +256,7 @@ def test_a_worker_that_cannot_save_removes_nothing_of_the_chief(tmp_path, monkey
     assert fragment.exists()
 
 
+@pytest.mark.usefixtures("eager")
 def test_a_checkpoint_of_another_model_is_refused(one, tmp_path):
     run(one, 2, directory=str(tmp_path))
     with one.scope():

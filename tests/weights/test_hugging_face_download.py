@@ -1,87 +1,96 @@
 """hf:// from a server of the test's own."""
 
 import json
-import os
 import shutil
-import subprocess
-import sys
+import warnings
 from pathlib import Path
 
 import huggingface_hub
 import pytest
 from safetensors.numpy import load_file
 
+import keras_bert
 from keras_bert.vectors import Pooling
-from keras_bert.weights import hugging_face, hugging_face_download
+from keras_bert.weights import download, hugging_face, hugging_face_download
 from tests.hub_server import files_of, hub_server
+from tests.subprocesses import one_process, python
 from tests.weights import small
 from tests.weights.old_files import unpacked
 
 pytestmark = pytest.mark.network
-SCRIPT = """
+OFFLINE = """
 import sys
-import keras_bert
-for source in sys.argv[2:]:
-    try:
-        bert = keras_bert.load(source, cache_dir=sys.argv[1])
-        print(bert.config.hidden_size, len(bert.preprocessor.vocabulary), bert.pooling and bert.pooling.pooling)
-    except (OSError, ValueError) as error:
-        print(error)
-"""
-
-WITHOUT_PACKAGE = """
-import sys
+import warnings
 from pathlib import Path
-import keras_bert
-from keras_bert.weights import download
-download.package = lambda name: None
-bert = keras_bert.load("minilm", cache_dir=sys.argv[1])
-print(bert.count_params(), len(bert.preprocessor.vocabulary), bert.pooling.pooling)
-(path,) = Path(sys.argv[1]).glob("huggingface/*/snapshots/*/model.safetensors")
-with open(path, "ab") as file:
-    file.write(b"x")
-try:
-    keras_bert.load("minilm", cache_dir=sys.argv[1], local_only=True)
-except ValueError as error:
-    print(error)
+warnings.simplefilter("error", FutureWarning)
+from tests.weights.test_hugging_face_download import load
+print(load("hf://org/model", Path(sys.argv[1])))
 """
 
 
-@pytest.fixture
-def server(tmp_path):
-    hugging_face.write_checkpoint(small.checkpoint("mlm", "nsp"), tmp_path / "model")
-    with hub_server(tmp_path / "model") as server:
+def load(source, cache):
+    """What is loaded, or why not."""
+    try:
+        with warnings.catch_warnings(action="error", category=FutureWarning):
+            bert = keras_bert.load(source, cache_dir=cache)
+    except (OSError, ValueError) as error:
+        return str(error)
+    return f"{bert.config.hidden_size} {len(bert.preprocessor.vocabulary)} {bert.pooling and bert.pooling.pooling}"
+
+
+def load_without_package(cache):
+    """The file has the published sha256; after a change in the cache it is refused."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(download, "package", lambda name: None)
+        bert = keras_bert.load("minilm", cache_dir=cache)
+        (path,) = cache.glob("huggingface/*/snapshots/*/model.safetensors")
+        with open(path, "ab") as file:
+            file.write(b"x")
+        with pytest.raises(ValueError, match=r"model\.safetensors is not the file that was published"):
+            keras_bert.load("minilm", cache_dir=cache, local_only=True)
+    return bert.count_params(), len(bert.preprocessor.vocabulary), bert.pooling.pooling
+
+
+@pytest.fixture(scope="module")
+def hub(tmp_path_factory):
+    with hub_server(tmp_path_factory.mktemp("hub")) as server:
         yield server
 
 
-def _load(server, cache, *sources, script=SCRIPT, **variables):
-    environment = {
-        **os.environ,
-        "HF_ENDPOINT": server.url,
+@pytest.fixture
+def server(hub, tmp_path):
+    hub.folder, hub.repository = tmp_path / "model", "org/model"
+    hugging_face.write_checkpoint(small.checkpoint("mlm", "nsp"), hub.folder)
+    hub.requests.clear()
+    return hub
+
+
+def _variables(hub, home):
+    """huggingface_hub reads them when it is imported."""
+    return {
+        "HF_ENDPOINT": hub.url,
         "HF_HUB_DISABLE_XET": "1",
-        "HF_HOME": str(cache),
+        "HF_HOME": str(home),
         "KERAS_BACKEND": "jax",  # which starts sooner than TensorFlow
         "PYTHONPATH": str(Path(__file__).resolve().parents[2]),
-        **variables,
     }
-    return subprocess.run(
-        [sys.executable, "-W", "error::FutureWarning", "-c", script, str(cache), *sources],
-        env=environment,
-        capture_output=True,
-        text=True,
-    )
+
+
+@pytest.fixture(scope="module")
+def call(hub, tmp_path_factory):
+    """Calls a function in a process for which the server is the hub."""
+    with one_process(**_variables(hub, tmp_path_factory.mktemp("home"))) as call:
+        yield call
 
 
 @pytest.mark.long
-def test_download_then_offline(server, tmp_path):
+def test_download_then_offline(server, call, tmp_path):
     """And a repository that is not there, and one above the limit, of which files that are not used do not count.
 
     And the answer of a proxy.
     """
     sources = ("hf://org/model", "hf://org/model@main", "hf://org/large", "hf://org/login", "hf://org/other")
-    done = _load(server, tmp_path / "cache", *sources)
-    assert done.returncode == 0, done.stderr[-2000:]
-    *found, large, login, missing = done.stdout.splitlines()
+    *found, large, login, missing = (call(load, source, tmp_path / "cache") for source in sources)
     assert found == ["8 24 None", "8 24 None"]
     assert missing.startswith("hf://org/other could not be read")
     assert 'Or use keras_bert.load("minilm")' in missing
@@ -94,24 +103,18 @@ def test_download_then_offline(server, tmp_path):
     names = ("refs/main.0123abcd.tmp", "trees/tmpa_b1c2d3.tmp", "blobs/0123.4567abcd.incomplete")
     for name in names:
         (repository / name).write_text("{")
-    assert _load(server, tmp_path / "cache", "hf://org/model").returncode == 0
+    assert call(load, "hf://org/model", tmp_path / "cache") == "8 24 None"
     assert [name for name in names if (repository / name).exists()] == []
     server.requests.clear()
-    offline = _load(server, tmp_path / "cache", "hf://org/model", KERAS_BERT_OFFLINE="1")
-    assert offline.returncode == 0, offline.stderr[-2000:]
-    assert offline.stdout.splitlines() == ["8 24 None"]
+    variables = _variables(server, tmp_path / "home")
+    assert python(OFFLINE, str(tmp_path / "cache"), KERAS_BERT_OFFLINE="1", **variables) == "8 24 None"
     assert not server.requests
 
 
 @pytest.mark.long
-def test_minilm_without_its_package(server, minilm, tmp_path):
-    """The hub's file has the published sha256; after a change in the cache it is refused."""
+def test_minilm_without_its_package(server, call, minilm, tmp_path):
     server.folder, server.repository = minilm, "sentence-transformers/all-MiniLM-L6-v2"
-    done = _load(server, tmp_path / "cache", script=WITHOUT_PACKAGE)
-    assert done.returncode == 0, done.stderr[-2000:]
-    found, refused = done.stdout.splitlines()
-    assert found == "22713216 30522 mean"
-    assert "model.safetensors is not the file that was published" in refused
+    assert call(load_without_package, tmp_path / "cache") == (22713216, 30522, "mean")
     assert any(path.endswith("/model.safetensors") for path in server.requests)
 
 
@@ -151,7 +154,7 @@ OLD = {  # files that are older than safetensors
 
 @pytest.mark.long
 @pytest.mark.parametrize("form", ["safetensors", "torch", *OLD])
-def test_old_sentence_transformers(server, tmp_path, form):
+def test_old_sentence_transformers(server, call, tmp_path, form):
     """And nothing that is not used is downloaded."""
     torch = pytest.importorskip("torch")
     if form == "flax":
@@ -173,8 +176,6 @@ def test_old_sentence_transformers(server, tmp_path, form):
     for name in ("onnx/config.json", "openvino/vocab.txt", "checkpoint-5/model.safetensors", "pytorch_model.bin"):
         (server.folder / name).parent.mkdir(exist_ok=True)
         (server.folder / name).write_bytes(b"of no use")
-    done = _load(server, tmp_path / "cache", "hf://org/model")
-    assert done.returncode == 0, done.stderr[-2000:]
-    assert done.stdout.splitlines() == ["8 24 cls"]
+    assert call(load, "hf://org/model", tmp_path / "cache") == "8 24 cls"
     (snapshot,) = (tmp_path / "cache").glob("huggingface/*/snapshots/*")
     assert {path.relative_to(snapshot) for path in files_of(snapshot)} == wanted
