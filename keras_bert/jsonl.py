@@ -1,8 +1,10 @@
-"""Lines of JSONL files. An error names the file and the line."""
+"""Lines of JSONL files, and values as JSON holds them. An error names the file and the line."""
 
 import json
 import os
 from typing import Any
+
+import numpy as np
 
 
 class _TwiceError(ValueError):
