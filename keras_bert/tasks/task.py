@@ -19,7 +19,7 @@ from keras_bert.tasks.reports.findings import Findings, plain_findings
 from keras_bert.tasks.reports.write_report import write_report
 from keras_bert.tasks.rows.labelled_rows import LabelledRows, packer_of
 from keras_bert.tasks.rows.targets import check_returned, checked_targets
-from keras_bert.tasks.signature import Logits, Signature, pack_texts, text_signatures
+from keras_bert.tasks.signature import Logits, Signature, checked_answers, pack_texts, text_signatures
 from keras_bert.text.packing import Packer
 from keras_bert.text.tokenized_rows import pieces
 
@@ -296,13 +296,7 @@ class Task(FileTask):
 
         def answer(*texts: Any) -> dict[str, Any]:
             rows, truncated = pack_texts(self.bert.preprocessor, texts, seq_length, packer=packer)
-            answers = self.answers_in_graph(logits(rows), texts)
-            if not isinstance(answers, dict):
-                raise TypeError(
-                    f"{type(self).__name__}.answers_in_graph must return tensors by name. Return a dict, such as "
-                    f'{{"score": tensor}}. Received: {type(answers).__name__}'
-                )
-            return {**answers, "truncated": truncated}
+            return {**checked_answers(self, logits(rows), texts), "truncated": truncated}
 
         return text_signatures(answer)
 
