@@ -61,6 +61,15 @@ def check_flag(name: str, value: Any) -> None:
         raise ValueError(f"`{name}` must be True or False. Received: {name}={value!r}")
 
 
+def check_no_class(loss: Any) -> None:
+    """Refuse a class in place of a loss, which Keras would call as a function of targets and logits."""
+    if isinstance(loss, type):
+        raise TypeError(
+            f"`loss` is the class {loss.__name__}, but an object of it is needed. Add parentheses: "
+            f"loss={loss.__name__}(). Received: loss={loss.__name__}"
+        )
+
+
 def count_of(what: str, given: int | None, default: int) -> int:
     """A batch size or a number of epochs as given, or else its default."""
     if given is not None and not hasattr(given, "__index__"):

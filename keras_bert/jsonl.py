@@ -1,8 +1,10 @@
-"""Lines of JSONL files. An error names the file and the line."""
+"""Lines of JSONL files, and values as JSON holds them. An error names the file and the line."""
 
 import json
 import os
 from typing import Any
+
+import numpy as np
 
 
 class _TwiceError(ValueError):
@@ -44,3 +46,16 @@ def _record(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 
 _DECODER = json.JSONDecoder(object_pairs_hook=_record)
+
+
+def plain(value: Any) -> Any:
+    """A value with Python's types in place of numpy's, so that JSON can hold it.
+
+    >>> plain({np.int64(1): (np.float32(0.5), np.arange(2), "a")})
+    {1: [0.5, [0, 1], 'a']}
+    """
+    if isinstance(value, np.ndarray | np.generic):
+        return value.tolist()
+    if isinstance(value, dict):
+        return {plain(name): plain(one) for name, one in value.items()}
+    return [plain(one) for one in value] if isinstance(value, list | tuple) else value

@@ -59,6 +59,7 @@ def test_code_runs(page, tmp_path, monkeypatch):
 HOOKS = {
     "examples", "labelled_examples", "held_out_examples", "with_targets", "target_ids", "class_weight_ids", "settings",
     "check_learnable", "check_rows", "check_run", "other_names", "start_head", "objective", "measures", "measures_of",
+    "check_batch_size", "table_label", "decoded",
     "is_distributed", "text_runner", "held_out_measures", "parts",
     "logits", "runners", "stack_logits", "target_scores", "report_logits", "report_options", "decode_words",
     "recipe_loss", "weighs_labels_in_loss", "has_preprocessor", "held_out_loss", "packer", "own_settings",

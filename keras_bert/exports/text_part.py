@@ -21,7 +21,7 @@ from keras_bert.exports.saved_functions import (
     tracked_variables,
 )
 from keras_bert.pretraining.pretrainer import Pretrainer
-from keras_bert.tasks.signature import Logits, Signature, pack_texts, text_signatures
+from keras_bert.tasks.signature import Logits, Signature, check_rows_of_answers, pack_texts, text_signatures
 from keras_bert.tasks.task import Task
 from keras_bert.text.tensors import tf
 from keras_bert.vectors import Pooling, features
@@ -62,6 +62,9 @@ def answers_to_texts(
     run = root.__call__
     asked = signatures_of(task, lambda rows: run(rows, training=False), seq_length)
     signatures = saved_functions(asked | _attention(task.bert, seq_length, attention))
+    if set(asked["serving_default"].inputs) == {"text"}:  # a graph does not know how many rows its outputs have
+        found = signatures["serving_default"](text=tf.constant(["a", "a b", "a b c"]))
+        check_rows_of_answers(task, {name: x.shape for name, x in found.items()}, 3)
     longest = task.bert.config.max_position_embeddings
 
     def logits(**rows: tf.Tensor) -> dict[str, tf.Tensor]:

@@ -6,6 +6,7 @@ from typing import Any
 
 from keras_bert.exports.new_version import MANIFEST, PARTS
 from keras_bert.storage import read_json, sha256_of
+from keras_bert.weights.export_folder import check_no_runtime_model
 
 
 def versions_of(folder: Path) -> list[Path]:
@@ -14,6 +15,7 @@ def versions_of(folder: Path) -> list[Path]:
         return [folder]
     found = [place for part in PARTS for place in sorted((folder / part).glob("*")) if place.is_dir()]
     if not found:
+        check_no_runtime_model(folder, "keras-bert verify", "Name the folder of an export as SavedModels")
         raise FileNotFoundError(
             f"{folder} is not an export: none of its folders {', '.join(PARTS)} has a version. Name the folder of an "
             "export. "

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from keras_bert.exports.new_version import PARTS
+from keras_bert.weights.export_folder import check_no_runtime_model
 
 WITHOUT_ENCODER = tuple(part for part in PARTS if part != "encoder")  # those that ONNX Runtime answers
 
@@ -11,6 +12,7 @@ WITHOUT_ENCODER = tuple(part for part in PARTS if part != "encoder")  # those th
 def version_folders(directory: Path, parts: Sequence[str] = PARTS) -> dict[str, dict[int, Path]]:
     """The versions of each of these parts that an export has, and their folders."""
     if directory.is_file():
+        _refuse_runtime_model(directory)
         raise NotADirectoryError(
             f"{directory} is a file, but the server needs the folder of an export. Make one with keras-bert export "
             f"{directory}. Received: {directory}"
@@ -26,6 +28,7 @@ def version_folders(directory: Path, parts: Sequence[str] = PARTS) -> dict[str, 
         )
     folders = {part: found for part in parts if (found := _versions(directory / part))}
     if not folders:
+        _refuse_runtime_model(directory)
         inside = sorted(found.parts[-4] for found in directory.glob("*/*/*/saved_model.pb"))
         advice = f"Name one of the exports in it: {', '.join(dict.fromkeys(inside))}" if inside else ""
         raise FileNotFoundError(
@@ -33,6 +36,10 @@ def version_folders(directory: Path, parts: Sequence[str] = PARTS) -> dict[str, 
             f"{advice or 'Make one with keras-bert export'}. Received: {directory}"
         )
     return folders
+
+
+def _refuse_runtime_model(path: Path) -> None:
+    check_no_runtime_model(path, "keras-bert serve", "Export the model again, without --format")
 
 
 def _versions(part: Path) -> dict[int, Path]:

@@ -94,7 +94,10 @@ def _asked(folder: str) -> dict[str, str]:
     known = _SAMPLES | {name: ("1.0" if name in numbers else "a name",) for name in others}
     samples = [one for name, size in sizes.items() for one in islice(cycle(known[name]), math.prod(size))]
     values = {name: f"float({name})" if name in numbers else name for name in sizes}
+    # Those for Classify have requests of their own, and one with underscores is TensorFlow's.
+    signatures = [name for name in sorted(graph.signature_def) if not name.startswith(("_", "classify"))]
     return {
+        "signatures": ", ".join(map(json.dumps, signatures)),
         "words": ", ".join(f"*{name}" if size else name for name, size in sizes.items()),
         "columns": ", ".join(f"{name}=[{value}]" for name, value in values.items()),
         "sample": " ".join(map(json.dumps, samples)),

@@ -5,9 +5,8 @@ import os
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 
-import numpy as np
-
 from keras_bert.bert import Bert
+from keras_bert.jsonl import plain
 from keras_bert.tasks.readers import TABLE_FIELDS, TABLES, Reading, Rows, RowStream, tab_columns
 from keras_bert.tasks.readers.columns import labelled_rows
 from keras_bert.tasks.rows.labels import check_several
@@ -106,15 +105,15 @@ class FileTask(TextTrainer):
 
     def answers_as_json(self, x: Any, batch_size: int = 32) -> Iterator[dict[str, Any]]:
         """The answer to each row of columns, as `keras-bert predict` prints it."""
-        return map(self.as_json, self.answers(x, batch_size))
+        return (plain(self.as_json(answer)) for answer in self.answers(x, batch_size))
 
     def as_json(self, answer: Any) -> dict[str, Any]:
-        """One answer as an object that JSON can hold."""
+        """One answer as a dict, whose numbers may be numpy's."""
         if dataclasses.is_dataclass(answer) and not isinstance(answer, type):
             return dataclasses.asdict(answer)
         if isinstance(answer, dict):
             return answer
-        return {"answer": answer.tolist() if isinstance(answer, np.ndarray) else answer}
+        return {"answer": answer}
 
 
 def _subclasses(task: type[FileTask]) -> Iterator[type[FileTask]]:

@@ -101,7 +101,7 @@ class MultipleChoice(Task):
         return {"accuracy": float(right.mean()), "calibration_error": error}
 
     def findings(self, x: Any, y: Any, examples: LabelledRows, logits: list[np.ndarray], **options: Any) -> Findings:
-        scores = np.array([answer.scores for answer in self.decode(examples, logits)])  # [n, C]
+        scores = np.array([answer.scores for answer in self.decoded(examples, logits, len(y))])  # [n, C]
         return choice_findings(text_columns(x, self.table[0]), examples.decoding, self.target_ids(y), scores)
 
     # === Training ===

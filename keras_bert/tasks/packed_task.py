@@ -4,6 +4,7 @@ from typing import Any
 
 from keras_bert.inputs import check_names
 from keras_bert.tasks.columns.packed_inputs import check_target_ids, is_packed, packed_batches
+from keras_bert.tasks.rows.targets import check_returned
 from keras_bert.tasks.saved_task import SavedTask
 
 
@@ -39,6 +40,8 @@ class PackedTask(SavedTask):
     def _targets_of_ids(self, x: Any, y: Any) -> Any:
         """The targets of packed ids, as numbers."""
         ids = self.target_ids(y)
+        if y is not None:
+            check_returned(self, "target_ids", ids, "y as an array of numbers")
         below = self._target_ids_below(x) if isinstance(x, dict) and ids is not None else None
         if below is not None:
             check_target_ids(ids, below)

@@ -157,7 +157,7 @@ class QuestionAnswerer(Task):
         return (korquad_scores if characters else answer_scores)(true, [answer.text for answer in answers])
 
     def findings(self, x: Any, y: Any, examples: LabelledRows, logits: list[np.ndarray], **options: Any) -> Findings:
-        true, answers = rows_of(y, "answer"), self.decode(examples, logits)
+        true, answers = rows_of(y, "answer"), self.decoded(examples, logits, len(y))
         f1 = [self.report([one], [answer], **options)["f1"] for one, answer in zip(true, answers, strict=True)]
         return answer_findings(text_columns(x, self.table[0]), true, answers, np.array(f1), examples, logits)
 
@@ -252,7 +252,7 @@ class QuestionAnswerer(Task):
                 examples = self._examples_to_answer((questions[part], contexts[part]))
                 logits = self.logits(examples, batch_size)
                 check_not_nan(logits)
-                found += self.decode(examples, logits, **options)
+                found += self.decoded(examples, logits, len(questions[part]), **options)
         return found
 
     def decode(

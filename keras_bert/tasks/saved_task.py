@@ -3,10 +3,12 @@
 import inspect
 import itertools
 import os
+from pathlib import Path
 from typing import Any
 
 from keras_bert.bert import Bert
 from keras_bert.model import HeadedModel
+from keras_bert.weights.export_folder import check_no_runtime_model
 from keras_bert.weights.heads import assign_head, load_head, load_saved
 from keras_bert.wording import listed
 
@@ -74,6 +76,8 @@ class SavedTask(HeadedModel):
         task = load_saved(cls, source, dtype=dtype, seq_length=seq_length, **settings) if takes_all else None
         if task is None:
             if not cls.heads:
+                if isinstance(source, str | os.PathLike):
+                    check_no_runtime_model(Path(source), "keras_bert", "Load the model that it was exported from")
                 raise ValueError(
                     f"{cls.__name__}.load takes no settings, and only a .keras file or an export of {cls.__name__}. "
                     f"To put a new {cls.__name__} on the encoder of the source, use "

@@ -10,11 +10,12 @@ import numpy as np
 from keras import ops
 
 from keras_bert.bert import Bert
-from keras_bert.checks import check_choice, check_flag
+from keras_bert.checks import check_choice, check_flag, check_no_class
 from keras_bert.choices import POOLING
 from keras_bert.nearest import cosines_of_pairs
 from keras_bert.tasks.cached_task import CachedTask
-from keras_bert.tasks.columns.tables import is_table, named_columns
+from keras_bert.tasks.columns.other_columns import TEXTS
+from keras_bert.tasks.columns.tables import column_names, is_table, named_columns
 from keras_bert.tasks.columns.text_columns import check_lengths, column
 from keras_bert.tasks.columns.value_columns import number_column, weight_column
 from keras_bert.tasks.fitting.continued import cannot_change, loss_settings
@@ -32,6 +33,7 @@ from keras_bert.tasks.rows.sentence_forms import (
     BY_FORM,
     OF_LOSSES,
     SCORES,
+    check_batch_size,
     check_form,
     check_labels,
     check_sentences,
@@ -43,6 +45,7 @@ from keras_bert.text.tokenized_rows import pieces
 from keras_bert.training.all_replicas import of_all_replicas
 from keras_bert.training.measure import Measure
 from keras_bert.vectors import Pooling, features
+from keras_bert.wording import first_line
 
 
 @keras.saving.register_keras_serializable("keras_bert")
@@ -140,6 +143,13 @@ class SentenceEmbedder(CachedTask):
 
     # === Rows ===
 
+    def table_texts(self, table: Any) -> tuple[str, ...]:
+        return TEXTS if TEXTS[1] in column_names(table) else TEXTS[:1]
+
+    def table_label(self, table: Any) -> str | None:
+        """None for pairs with nothing beside them, which are matches; another column may have their scores."""
+        return None if {*column_names(table)} == {*TEXTS} else super().table_label(table)
+
     def examples(self, x: Any, y: Any = None, sample_weight: Any = None, class_weight: Any = None) -> SentenceRows:
         columns = [column(values) for values in (x if isinstance(x, tuple) else (x,))]
         if len(columns) > 3:
@@ -193,6 +203,7 @@ class SentenceEmbedder(CachedTask):
         if isinstance(loss, str):
             check_choice("loss", loss, tuple(LOSSES))
             loss = LOSSES[loss]()
+        check_no_class(loss)
         self.keeps_loss = self.compiled and (self.recipe or options.get("recipe")) is None
         if loss is not None and self.keeps_loss:
             raise ValueError(
@@ -222,7 +233,7 @@ class SentenceEmbedder(CachedTask):
             )
         if sample.form == "labels":
             check_labels(sample.targets.max() + 1, len(examples), "y")
-        loss = self.loss if self.keeps_loss else self.default_loss()
+        loss = self._loss_to_learn
         if isinstance(loss, SentenceLoss):
             check_form(name_of(loss), loss.form, sample.form)
             loss.check(dataclasses.replace(sample, targets=examples.targets))
@@ -231,6 +242,30 @@ class SentenceEmbedder(CachedTask):
                 "On several devices, a SentenceEmbedder learns only with the losses of keras_bert.tasks.losses. "
                 f"Compile it with one of them, or build it outside of the strategy. Received: {loss!r}"
             )
+        elif callable(loss) or isinstance(loss, str):
+            self._check_other_loss(loss, sample)
+
+    def check_batch_size(self, examples: Any, batch_size: int) -> None:
+        compares = getattr(self._loss_to_learn, "compares_rows", False)  # unknown of a loss of the user's own
+        check_batch_size(batch_size, examples.sample.rows_per_example, compares_rows=compares)
+
+    @property
+    def _loss_to_learn(self) -> Any:
+        """The loss that the `fit` that runs learns with."""
+        return self.loss if self.keeps_loss else self.default_loss()
+
+    def _check_other_loss(self, loss: Any, sample: SentenceRows) -> None:
+        """Compute a loss of another package for a few rows, which shows whether it accepts their vectors."""
+        y, texts = sample.targets[:3], sample.rows_per_example
+        try:
+            keras.losses.get(loss)(y, np.zeros((len(y) * texts, *self.output_shape[1:]), "float32"))
+        except Exception as error:
+            word = BY_FORM[sample.form]
+            raise ValueError(
+                f"The loss does not accept the vectors of {sample.form}, of which a row has {texts}. Use "
+                f"loss={word!r} or {LOSSES[word].__name__}() of keras_bert.tasks.losses. Received: {loss!r}: "
+                f"{first_line(error)}"
+            ) from error
 
     # === Loss and scores ===
 

@@ -5,7 +5,8 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from keras_bert.text.ragged_rows import without_words
-from keras_bert.text.tensors import tf
+from keras_bert.text.tensors import tf, uses_tensorflow
+from keras_bert.wording import first_line
 
 if TYPE_CHECKING:
     from keras_bert.text.packing import Packer
@@ -59,6 +60,49 @@ def pack_texts(
         return packed, cut
     packed = {name: tf.reshape(x, [-1, rows, tf.shape(x)[1]]) for name, x in packed.items()}
     return packed, tf.reduce_any(tf.reshape(cut, [-1, rows]), axis=1)
+
+
+# === The answers of a user's task ===
+
+
+def checked_answers(task: Any, logits: Any, texts: tuple[Any, ...]) -> dict[str, Any]:
+    """What `answers_in_graph` returns, if an export can have it."""
+    method = f"{type(task).__name__}.answers_in_graph"
+    if not uses_tensorflow():  # a server computes in numpy what was exported before
+        return task.answers_in_graph(logits, texts)
+    try:
+        answers = task.answers_in_graph(logits, texts)
+        tensors = {name: tf.convert_to_tensor(x) for name, x in answers.items()} if isinstance(answers, dict) else None
+    except Exception as error:
+        raise TypeError(
+            f"{method} failed in the graph of the export. Write it in TensorFlow ops, such as tf.argmax, without "
+            "functions of numpy, and without loops or conditions of Python over tensors. "
+            f"Received: {type(error).__name__}: {first_line(error)}"
+        ) from error
+    if not tensors:
+        raise TypeError(
+            f'{method} must return tensors by name. Return a dict, such as {{"score": tensor}}. '
+            f"Received: {answers if isinstance(answers, dict) else type(answers).__name__}"
+        )
+    if "truncated" in tensors:
+        raise ValueError(
+            f"{method} returns an output 'truncated', but the export adds one of this name itself. Use another name. "
+            f"Received: {', '.join(tensors)}"
+        )
+    rows = tf.convert_to_tensor(texts[0]).shape[0]  # None in a graph
+    check_rows_of_answers(task, {name: x.shape for name, x in tensors.items()}, rows)
+    return tensors
+
+
+def check_rows_of_answers(task: Any, shapes: dict[str, Any], rows: int | None) -> None:
+    """Refuse outputs that are not of as many rows as there are texts."""
+    for name, shape in shapes.items():
+        if shape.rank is not None and (shape.rank == 0 or shape[0] != rows):
+            raise ValueError(
+                f"{type(task).__name__}.answers_in_graph must return an answer for each text, but the output {name!r} "
+                f"has another number of rows. Return a tensor of shape [B, ...]. Received: shape {shape} for "
+                f"{'B' if rows is None else rows} texts"
+            )
 
 
 # === TF Serving's Classify: serialized tf.train.Examples in, classes with scores out ===

@@ -18,8 +18,8 @@ from keras_bert.tasks.readers import Reading, Rows
 from keras_bert.tasks.reports.findings import Findings, plain_findings
 from keras_bert.tasks.reports.write_report import write_report
 from keras_bert.tasks.rows.labelled_rows import LabelledRows, packer_of
-from keras_bert.tasks.rows.targets import checked_targets
-from keras_bert.tasks.signature import Logits, Signature, pack_texts, text_signatures
+from keras_bert.tasks.rows.targets import check_returned, checked_targets
+from keras_bert.tasks.signature import Logits, Signature, checked_answers, pack_texts, text_signatures
 from keras_bert.text.packing import Packer
 from keras_bert.text.tokenized_rows import pieces
 
@@ -136,6 +136,9 @@ class Task(FileTask):
     def check_learnable(self, examples: LabelledRows) -> None:
         """Refuse to train if nothing can be learned."""
 
+    def check_batch_size(self, examples: LabelledRows, batch_size: int) -> None:
+        """Refuse to train in batches of this many rows, if nothing can be learned from them."""
+
     def start_head(self, targets: Any) -> dict[str, float]:
         """Bring a new head close to the targets. Returns the `layer_rates` of the optimizer that is to train it."""
         return {}
@@ -154,6 +157,7 @@ class Task(FileTask):
     def recipe_loss(self, label_smoothing: float = 0.0, class_weight: Any = None, targets: Any = None) -> Any:
         """`default_loss` with a recipe's options. A task that `weighs_labels_in_loss` uses the last two."""
         loss = self.default_loss()
+        check_returned(self, "default_loss", loss, "a loss")
         if not label_smoothing:
             return loss
         if not self.has_even_labels or type(loss) is not keras.losses.SparseCategoricalCrossentropy:
@@ -197,7 +201,7 @@ class Task(FileTask):
         self, y: Any, examples: LabelledRows, logits: list[np.ndarray], **options: Any
     ) -> dict[str, float]:
         """The report of the answers in these logits."""
-        found = self.report(y, self.decode(examples, logits), **options)
+        found = self.report(y, self.decoded(examples, logits, len(y)), **options)
         if not isinstance(found, dict):
             raise TypeError(
                 f"{type(self).__name__}.report must return the scores by name. Return a dict, such as "
@@ -292,13 +296,7 @@ class Task(FileTask):
 
         def answer(*texts: Any) -> dict[str, Any]:
             rows, truncated = pack_texts(self.bert.preprocessor, texts, seq_length, packer=packer)
-            answers = self.answers_in_graph(logits(rows), texts)
-            if not isinstance(answers, dict):
-                raise TypeError(
-                    f"{type(self).__name__}.answers_in_graph must return tensors by name. Return a dict, such as "
-                    f'{{"score": tensor}}. Received: {type(answers).__name__}'
-                )
-            return {**answers, "truncated": truncated}
+            return {**checked_answers(self, logits(rows), texts), "truncated": truncated}
 
         return text_signatures(answer)
 

@@ -207,7 +207,7 @@ class TextClassifier(LongTextTask):
 
     def details(self, y: Any, examples: LabelledRows, logits: list[np.ndarray], **options: Any) -> dict[str, Any]:
         """The scores of each label, and the label that `f1` is of."""
-        true, predicted = self.target_ids(y), self._predicted(self.decode(examples, logits))
+        true, predicted = self.target_ids(y), self._predicted(self.decoded(examples, logits, len(y)))
         if self.multi_label:
             return {"labels": scores_by_label(true, predicted, self.labels)}
         rows = np.eye(len(self.labels))  # [C, C]
@@ -216,7 +216,7 @@ class TextClassifier(LongTextTask):
         return found if label is None else {**found, "positive": label}
 
     def findings(self, x: Any, y: Any, examples: LabelledRows, logits: list[np.ndarray], **options: Any) -> Findings:
-        columns, answers = text_columns(x, self._names(x)), self.decode(examples, logits)
+        columns, answers = text_columns(x, self._names(x)), self.decoded(examples, logits, len(y))
         scores = np.array([[*answer.scores.values()] for answer in answers])  # [n, C]
         if self.multi_label:
             return several_labels_findings(columns, self.target_ids(y), self._predicted(answers), scores, self.labels)

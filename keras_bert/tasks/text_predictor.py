@@ -36,6 +36,10 @@ class TextPredictor(PackedTask):
         """The columns of `x` in a table."""
         return self.table[0]
 
+    def table_label(self, table: Any) -> str | None:
+        """The column of `y` in a table to learn from; None if such a table needs none."""
+        return self.table[1]
+
     def __call__(self, inputs: Any = None, *args: Any, **kwargs: Any) -> Any:
         refuse_keywords(kwargs)
         if not isinstance(inputs, Mapping):  # a dict, or the BatchEncoding of transformers
@@ -99,7 +103,19 @@ class TextPredictor(PackedTask):
             examples = self._examples_to_answer(x)
             logits = self.logits(examples, batch_size)
             check_not_nan(logits)
-            return self.decode(examples, logits)
+            return self.decoded(examples, logits, len(rows))
+
+    def decoded(self, examples: LabelledRows, logits: list[np.ndarray], rows: int, **options: Any) -> list[Any]:
+        """The answers to so many rows. options: of `decode`."""
+        answers = self.decode(examples, logits, **options)
+        found = len(answers) if hasattr(answers, "__len__") else None
+        if found != rows:
+            received = f"a {type(answers).__name__}" if found is None else f"{found} answers"
+            raise ValueError(
+                f"{type(self).__name__}.decode must return one answer for each row. Return a list with an answer for "
+                f"each. Received: {'None' if answers is None else received} for {rows} rows"
+            )
+        return answers
 
     def _answering(self, rows: list[Any]) -> AbstractContextManager[None]:
         """The block in which rows are read and answered."""
@@ -132,8 +148,11 @@ class TextPredictor(PackedTask):
                     "y was passed with a table, which has its own labels. Leave y out, or pass columns. "
                     "Received: a table and y"
                 )
-            label = self.table[1] if labels and y is None else None
-            x, own = (x.x, x.y) if isinstance(x, Rows) else table_columns(x, self.table_texts(x), label)
+            if isinstance(x, Rows):
+                x, own = x.x, x.y
+            else:
+                label = self.table_label(x) if labels and y is None else None
+                x, own = table_columns(x, self.table_texts(x), label)
             given = (own if labels and y is None else y, *given[1:])
         return columns_of(x, *given, ranks=self.example_ranks)
 

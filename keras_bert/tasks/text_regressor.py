@@ -132,7 +132,7 @@ class TextRegressor(LongTextTask):
         return number_scores(self.target_ids(y), answers)
 
     def findings(self, x: Any, y: Any, examples: LabelledRows, logits: list[np.ndarray], **options: Any) -> Findings:
-        answers = np.array(self.decode(examples, logits))
+        answers = np.array(self.decoded(examples, logits, len(y)))
         return number_findings(text_columns(x, self._names(x)), self.target_ids(y), answers)
 
     # === Training ===

@@ -7,7 +7,7 @@ from typing import Any
 import keras
 from keras import ops
 
-from keras_bert.checks import count_of
+from keras_bert.checks import check_no_class, count_of
 from keras_bert.compat import epochs_that_end_early, inner_optimizer
 from keras_bert.tasks.columns.packed_inputs import is_packed, steps_of
 from keras_bert.tasks.columns.tables import is_table
@@ -51,6 +51,7 @@ class TextTrainer(Student):
             options.setdefault("jit_compile", False)
         self.recipe = None
         loss = args[1] if len(args) > 1 else options.get("loss")
+        check_no_class(loss)
         if isinstance(loss, str) and loss in _OF_PROBABILITIES:
             logger.warning(
                 "loss=%r takes probabilities, but a task returns logits. Pass loss=task.default_loss(), or a loss with "
@@ -170,6 +171,7 @@ class TextTrainer(Student):
                 columns, validation_data = split_columns(columns, validation_split)
             examples = self.labelled_examples(columns, class_weight)
         self.check_learnable(examples)
+        self.check_batch_size(examples, batch_size)
         chosen.check_targets(self, examples.targets, class_weight)
         loss = self.default_loss() if chosen.compiles else self.loss
         fills = is_weighted_mean(loss) and lesson is None and not self.compares_rows

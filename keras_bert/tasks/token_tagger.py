@@ -169,7 +169,7 @@ class TokenTagger(Task):
     def _tags(self, y: Any, examples: LabelledRows, logits: list[np.ndarray]) -> tuple[Tags, Tags]:
         """The true and the answered tags of all words, or of all characters where `y` has entities."""
         if not examples.decoding.given_words:
-            return tags_of_spans(rows_of(y, "list of entities"), self.decode(examples, logits))
+            return tags_of_spans(rows_of(y, "list of entities"), self.decoded(examples, logits, len(y)))
         true = (label_ids(tags, self.labels) for tags in rows_of(y, "list of labels"))
         return [[self.labels[number] for number in ids] for ids in true], self.decode_words(examples, logits)
 

@@ -7,6 +7,7 @@ from keras_bert.config import CONFIG
 EXTRA = "assets.extra"
 TASK = "task.json"
 _PARTS = ("encoder", "text")  # of an export; either holds the weights
+_RUNTIMES = {"onnx": ("an ONNX", ".onnx"), "litert": ("a LiteRT", ".tflite")}  # folder, name and suffix of a model
 
 
 def find(path: Path) -> Path | None:
@@ -17,6 +18,17 @@ def find(path: Path) -> Path | None:
         if (folder / "saved_model.pb").is_file() and (folder / EXTRA / CONFIG).is_file():
             return folder
     return None
+
+
+def check_no_runtime_model(path: Path, reader: str, advice: str) -> None:
+    """Refuse a model for ONNX or LiteRT runtimes: its file, or the folder of its version, its format or its name."""
+    for folder, (runtime, suffix) in _RUNTIMES.items():
+        inside = (f"{place}*{suffix}" for place in ("", "[0-9]*/", f"{folder}/[0-9]*/"))
+        found = [path] if path.suffix == suffix else [file for place in inside for file in sorted(path.glob(place))]
+        if found:
+            raise ValueError(
+                f"{path} is {runtime} model, which {reader} does not read. {advice}. Received: {found[0].name}"
+            )
 
 
 def _versions(path: Path) -> list[Path]:

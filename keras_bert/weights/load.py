@@ -25,6 +25,7 @@ from keras_bert.weights import (
     zoo,
 )
 from keras_bert.weights.checkpoint import Checkpoint
+from keras_bert.weights.export_folder import check_no_runtime_model
 from keras_bert.weights.hugging_face_download import snapshot
 from keras_bert.weights.source_names import HUGGING_FACE, nothing_at, unknown_format
 from keras_bert.weights.tables import encoder_shapes
@@ -134,11 +135,7 @@ def read(path: Path) -> Checkpoint:
             f"{path} holds only a PEFT adapter, not the model that it changes. Merge them with peft's "
             "model.merge_and_unload().save_pretrained(folder), and load that folder. Received: adapter_config.json"
         )
-    if onnx := [path.name] if path.suffix == ".onnx" else sorted(file.name for file in path.glob("*.onnx")):
-        raise ValueError(
-            f"{path} is an ONNX model, which keras_bert does not read. Load the model that it was exported from. "
-            f"Received: {onnx[0]}"
-        )
+    check_no_runtime_model(path, "keras_bert", "Load the model that it was exported from")
     if path.name in ("config.json", "bert_config.json", "vocab.txt"):
         raise ValueError(f"{path} is one file of a model. Pass the folder that it is in. Received: {path.name}")
     raise unknown_format(path)

@@ -8,7 +8,9 @@ from keras_bert.weights import zoo
 
 HUGGING_FACE = "hf://"
 _PAGE = re.compile(r"https?://(?:www\.)?huggingface\.co/([\w.-]+/[\w.-]+)")
-_OF_MODEL = re.compile(r"\.(keras|h5|json|safetensors|bin|msgpack|index|pb|zip|onnx)$|\.data-\d+-of-|^vocab\.txt$")
+_OF_MODEL = re.compile(
+    r"\.(keras|h5|json|safetensors|bin|msgpack|index|pb|zip|onnx|tflite)$|\.data-\d+-of-|^vocab\.txt$"
+)
 _DEPTHS = ("*", "*/*", "*/*/*", "*/*/*/*")  # at which folders of known formats have such a file
 _LOOKED_AT = 10_000  # files of a folder; with more, the loader decides
 _SHOWN = 300  # characters of a source in an error

@@ -62,6 +62,11 @@ REFUSED = {
     "serve cut": "cut/text/1 could not be loaded, because its saved_model.pb is missing",
     "serve texts --memory-limit much": "--memory-limit must be a size",
     "verify texts": "texts is not an export",
+    "serve ids": "ids is an ONNX model, which keras-bert serve does not read. Export the model again, without --format",
+    "serve ids/onnx/1": "ids/onnx/1 is an ONNX model, which keras-bert serve",
+    "serve ids/litert/2/model.tflite": "ids/litert/2/model.tflite is a LiteRT model, which keras-bert serve",
+    "verify ids/litert/2": "ids/litert/2 is a LiteRT model, which keras-bert verify",
+    "verify ids/onnx": "ids/onnx is an ONNX model, which keras-bert verify",
     "examples nowhere.md --vocab rows.tsv --output o": "No corpus file was found at 'nowhere.md'",
     "examples lines.txt --vocab nowhere.txt --output o": "No such file",
 }
@@ -75,6 +80,9 @@ def test_files_that_are_refused_at_once(tmp_path):
     (tmp_path / "empty.txt").touch()
     (tmp_path / "rows.jsonl").write_text('{"text": "a", "label": "yes"}\n')
     (tmp_path / "texts").mkdir()
+    for name in ("onnx/1/model.onnx", "litert/2/model.tflite"):
+        (tmp_path / "ids" / name).parent.mkdir(parents=True)
+        (tmp_path / "ids" / name).touch()
     (tmp_path / "cut/text/1/variables").mkdir(parents=True)
     (tmp_path / "other.tsv").write_text("text\tlabel\na b\tmaybe\n")
     task = json.dumps({"registered_name": "keras_bert>TextClassifier", "config": {"labels": ["no", "yes"]}})

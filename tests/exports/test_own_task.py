@@ -61,3 +61,33 @@ def test_answers_of_its_own(tmp_path):
     described = ServedVersion(tmp_path / "text" / "1").metadata()["signature_def"]["signature_def"]
     types = {name: output["dtype"] for name, output in described["serving_default"]["outputs"].items()}
     assert types == {"long": "DT_INT64", "characters": "DT_INT32", "truncated": "DT_BOOL"}
+
+
+def _loop(logits):
+    return {"long": [1 if row[0] > 0 else 0 for row in logits]}
+
+
+@pytest.mark.parametrize(
+    ("answers", "message"),
+    [
+        (lambda logits: {}, r"must return tensors by name.*Received: \{\}"),
+        (lambda logits: logits, r"must return tensors by name.*Received: [A-Z]"),
+        (lambda logits: {"long": logits, "truncated": logits}, r"returns an output 'truncated'.*Use another name"),
+        (lambda logits: {"long": tf.reduce_mean(logits)}, r"output 'long' .*Received: shape \(\) for B texts"),
+        (lambda logits: {"long": 0.5}, r"output 'long' .*Received: shape \(\) for B texts"),
+        (lambda logits: {"long": tf.constant([1, 2])}, r"output 'long' .*Received: shape \(2,\) for B texts"),
+        (lambda logits: {"long": tf.reshape(logits, [-1])}, r"output 'long' .*Received: shape \(6,\) for 3 texts"),
+        (lambda logits: {"long": np.argmax(logits, axis=1)}, r"failed in the graph.*TensorFlow ops.*Received: NotImpl"),
+        (lambda logits: {"long": logits.numpy()}, r"failed in the graph.*Received: AttributeError"),
+        (lambda logits: {"long": "yes" if logits[0, 0] > 0 else "no"}, r"failed in the graph.*Received: Oper"),
+        (_loop, r"failed in the graph"),
+    ],
+)
+def test_answers_that_no_export_can_have(answers, message, tmp_path):
+    class Odd(Length):
+        def answers_in_graph(self, logits, texts):
+            return answers(logits)
+
+    with pytest.raises((TypeError, ValueError), match=rf"Odd.answers_in_graph .*{message}") as error:
+        traced(Odd(make(num_hidden_layers=1)), tmp_path)
+    assert "\n" not in str(error.value)

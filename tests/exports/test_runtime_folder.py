@@ -4,9 +4,12 @@ import numpy as np
 import pytest
 from typer.testing import CliRunner
 
+import keras_bert
 from keras_bert.exports import runtime_folder
 from keras_bert.exports.runtime_folder import write_runtime_folder
 from keras_bert.pretraining.pretrainer import Pretrainer
+from keras_bert.tasks.run.finished_task import FinishedTask
+from keras_bert.tasks.text_classifier import TextClassifier
 from keras_bert.text.vocabulary import Vocabulary
 from keras_bert_cli import app
 from tests.onnx_graph.test_convert import batch, expected
@@ -68,6 +71,15 @@ def test_onnx_from_the_command_line(tmp_path):
     CliRunner().invoke(app, [*words, "--overwrite", "--dtype", "int8"], catch_exceptions=False)
     assert (folder / "model.onnx").stat().st_size != before
     assert [path.name for path in folder.parent.iterdir()] == ["1"]
+
+
+@pytest.mark.parametrize("place", [".", "onnx", "onnx/1", "onnx/1/model.onnx"])
+def test_read_by_nothing_but_its_runtime(place, tmp_path):
+    pytest.importorskip("onnx")
+    path = write_runtime_folder(small_task("classifier"), tmp_path, "onnx").parents[1] / place
+    for read in (keras_bert.load, TextClassifier.load, keras_bert.Task.load, FinishedTask.load):
+        with pytest.raises(ValueError, match=r"is an ONNX model, which .* does not read.*Received: model\.onnx"):
+            read(path)
 
 
 def test_refused(tmp_path):

@@ -1,7 +1,10 @@
 """`keras-bert export`: the kit's files, its manifest and warm-up."""
 
+import ast
 import json
+import re
 import shutil
+import sys
 
 import pytest
 import tensorflow as tf
@@ -130,6 +133,27 @@ def test_names_in_kubernetes(kit, tmp_path, name, label):
     for one in yaml.safe_load_all((tmp_path / "serving" / "kubernetes.yaml").read_text()):
         assert one["metadata"]["name"] == label
     assert list(yaml.safe_load((tmp_path / "serving" / "compose.yaml").read_text())["services"]) == [label]
+
+
+@pytest.mark.parametrize("kind", ["rest", "grpc"])
+def test_clients_without_a_server(kit, kind, monkeypatch):
+    """And with another number of texts."""
+    path = kit / "serving" / f"{kind}_client.py"
+    source = re.sub(r"localhost:\d+", "127.0.0.1:1", path.read_text())
+
+    def said(*words):
+        monkeypatch.setattr(sys, "argv", [path.name, *words])
+        with pytest.raises(SystemExit) as exit:
+            exec(compile(source, path, "exec"), {"__name__": "__main__"})
+        return exit.value.code
+
+    assert re.search(r"^No server answers at \S*127.0.0.1:1\S*\. Start the server, see README.md", said("A text."))
+    assert said() == said("A text.", "Another.") == ast.get_docstring(ast.parse(source), clean=False)
+
+
+def test_signatures_in_the_readme(kit, expected):
+    line = re.search(r"The model has (.+)\.", (kit / "serving" / "README.md").read_text())[1]
+    assert set(json.loads(f"[{line}]")) == {*expected.loaded.signatures} - {"classify", "classify_pair"}
 
 
 def test_names_that_are_none():

@@ -125,10 +125,8 @@ def test_killed_at_the_worst_moment(bert, files, finished, tmp_path):
     process.start()
     process.join()
     assert process.exitcode == -signal.SIGKILL
-    assert sorted(path.name for path in (tmp_path / "run.partial").glob("epoch-*.npz")) == [
-        "epoch-1.npz",
-        "epoch-2.npz",
-    ]
+    states = {path.name for path in (tmp_path / "run.partial").glob("epoch-*.npz")}
+    assert states >= {"epoch-1.npz", "epoch-1-best.npz", "epoch-2.npz"}
     train(*arguments)
     assert (tmp_path / "run/metrics.json").read_text() == (finished[0] / "metrics.json").read_text()
 

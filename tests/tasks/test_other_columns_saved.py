@@ -178,7 +178,7 @@ def test_an_export_on_disk(tmp_path):
     write_kit(tmp_path, "film")
     client = (tmp_path / "serving" / "rest_client.py").read_text()
     assert "[text, brand, kind, price, year] = sys.argv[1:]" in client
-    assert "predict(text=[text], brand=[brand], kind=[kind], price=[float(price)], year=[float(year)])" in client
+    assert "dict(text=[text], brand=[brand], kind=[kind], price=[float(price)], year=[float(year)])" in client
     words = shlex.split(re.search(r"rest_client.py (.*) \"\"\"", client)[1])
     assert words == ["A text.", "a name", "a name", "1.0", "1.0"]
 

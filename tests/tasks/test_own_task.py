@@ -255,3 +255,47 @@ def test_methods_that_return_no_dict():
         task.evaluate(TEXTS, [0.1, 0.5, 0.2, 0.3], return_dict=True, verbose=0)
     with pytest.raises(TypeError, match=r"Bare.answers_in_graph must"):
         task.signatures(task, 16)["serving_default"].function(TEXTS)
+
+
+@pytest.mark.usefixtures("eager")
+@pytest.mark.parametrize(
+    ("answers", "received"), [([1, 2, 3], "3 answers for 4 rows"), (None, "None for 4 rows"), (iter([]), "iterator")]
+)
+def test_answers_of_another_number(tmp_path, answers, received):
+    """Every path says so: answers, scores and reports."""
+
+    class Short(Scorer):
+        def decode(self, examples, logits):
+            return answers
+
+    task, rows = Short(small_bert()), (TEXTS, [0.1, 0.5, 0.2, 0.3])
+    for path in (
+        lambda: task.answers_as_json(TEXTS),
+        lambda: task.evaluate(*rows, return_dict=True, verbose=0),
+        lambda: task.fit(*rows, validation_data=rows, verbose=0),
+        lambda: task.write_report(tmp_path / "report", *rows),
+    ):
+        with pytest.raises(ValueError, match=rf"Short.decode must return one answer for each row.*{received}"):
+            path()
+
+
+@pytest.mark.usefixtures("eager")
+@pytest.mark.parametrize("method", ["target_ids", "default_loss"])
+def test_methods_that_return_nothing(method):
+    task = type("Silent", (Scorer,), {method: lambda self, *arguments: None})(small_bert())
+    for ask in (task.fit, task.evaluate):
+        with pytest.raises(TypeError, match=rf"Silent.{method} returned None, but it must return.*Received: None"):
+            ask(TEXTS, [0.1, 0.5, 0.2, 0.3], verbose=0)
+
+
+@pytest.mark.parametrize(
+    ("value", "expected"),
+    [(np.float32(0.5), 0.5), ({"found": (np.int64(1), np.array([True]))}, {"found": [1, [True]]})],
+)
+def test_answers_of_numpy(value, expected):
+    class Numpy(Mood):
+        def decode(self, examples, logits):
+            return [value] * len(examples)
+
+    found = next(Numpy(small_bert()).answers_as_json(TEXTS))
+    assert json.loads(json.dumps(found)) == (expected if isinstance(expected, dict) else {"answer": expected})

@@ -188,12 +188,62 @@ def test_neighbour_scores():
         (QUERIES, ["a", None, "a", "b"], {}, r"Row 1 has no label"),
         (QUERIES, ["a", "a", "b", "b"], {"class_weight": {"a": 2}}, r"class_weight"),
         ((QUERIES, [*POSITIVES[:3], None]), None, {}, r"text at index 3 is missing"),
+        ((QUERIES, POSITIVES), None, {"batch_size": 1}, r"one row is too few.*Received: batch_size=1"),
+        (QUERIES, ["a", "a", "b", "b"], {"batch_size": 1}, r"one row is too few"),
+        ((QUERIES, POSITIVES), None, {"loss": keras.losses.MeanSquaredError()}, r"Use loss='ranking' or MultipleNega"),
+        ((QUERIES, POSITIVES), [0, 1, 2, 3], {"loss": "mse"}, r"loss='mse'"),
+        ({"text": QUERIES, "text_pair": POSITIVES, "score": [0, 1, 0, 1]}, None, {}, r"lacks the column 'label'"),
     ],
 )  # fmt: skip
 def test_bad_rows(x, y, options, message):
     with pytest.raises(ValueError, match=message) as error:
         SentenceEmbedder(small_bert()).fit(x, y, verbose=0, **options)
     assert "\n" not in str(error.value)
+
+
+@pytest.mark.usefixtures("eager")
+def test_one_row_in_a_batch():
+    """A loss that compares no rows learns from it, and so does the ranking if the row has a negative of its own."""
+    task = SentenceEmbedder(small_bert(**NO_DROPOUT))
+    for x, y in (((QUERIES, POSITIVES), [1.0, 0.0, 0.5, 0.2]), ((QUERIES, POSITIVES, NEGATIVES), None)):
+        assert task.fit(x, y, batch_size=1, epochs=1, recipe=RECIPE, verbose=0).history["loss"][0] > 0
+
+
+@pytest.mark.usefixtures("eager")
+def test_a_table_of_pairs():
+    """Without labels its pairs are matches."""
+    table, scores = {"text": QUERIES, "text_pair": POSITIVES}, [1.0, 0.0, 0.5, 0.2]
+    task = SentenceEmbedder(small_bert())
+    assert np.abs(task.predict(table) - task.predict((QUERIES, POSITIVES))).max() <= 1e-6
+    for one, columns in (
+        (table, ((QUERIES, POSITIVES), None)),
+        ({**table, "label": scores}, ((QUERIES, POSITIVES), scores)),
+    ):
+        found, expected = (task.evaluate(*x, return_dict=True, verbose=0) for x in ((one,), columns))
+        assert found == pytest.approx(expected, abs=1e-6)
+    task.fit(table, epochs=1, verbose=0)
+    assert task.form == "pairs"
+
+
+@pytest.mark.usefixtures("eager")
+def test_scores_that_are_all_the_same(caplog):
+    found = SentenceEmbedder(small_bert()).evaluate((QUERIES, POSITIVES), [0.5] * 4, return_dict=True, verbose=0)
+    assert found["spearman"] == 0
+    assert "All rows to evaluate have the score 0.5, so the correlations are undefined" in caplog.text
+
+
+def test_a_class_of_losses():
+    task = SentenceEmbedder(small_bert())
+    with pytest.raises(TypeError, match=r"is the class CoSENT.*Add parentheses: loss=CoSENT\(\)"):
+        task.fit((QUERIES, POSITIVES), [0, 1, 2, 3], loss=CoSENT, verbose=0)
+    with pytest.raises(TypeError, match="is the class CoSENT"):
+        task.compile("sgd", CoSENT)
+
+
+@pytest.mark.parametrize("margin", [float("nan"), float("inf"), -0.1, "0.2", None])
+def test_a_bad_margin(margin):
+    with pytest.raises(ValueError, match=r"`margin` must be a finite number of at least 0.*Received: margin="):
+        BatchHardTriplet(margin)
 
 
 def test_bad_options():

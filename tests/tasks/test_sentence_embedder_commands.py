@@ -139,7 +139,7 @@ def test_the_loss_of_a_run(given, expected):
         ({"temperature": 0.1, "loss": "cosine"}, r"leave out --temperature. Received: loss='cosine', temperature=0.1"),
         ({"symmetric": True, "loss": "cosent"}, r"`symmetric` is an option of the loss ranking. Give --loss ranking, "),
         ({"temperature": 0.0, "loss": "ranking"}, r"`temperature` must be above 0"),
-        ({"batch_size": 1}, r"one row is too few. Use a larger --batch-size.*Received: batch_size=1"),
+        ({"batch_size": 1}, r"one row is too few. Use a larger `batch_size` \(--batch-size\).*Received: batch_size=1"),
         ({"cache_batch": 0}, r"`cache_batch` must be at least 1"),
         ({"cache_batch": 8, "teacher": "other"}, r"cached batches cannot learn from a teacher"),
         ({"class_weight": "balanced"}, r"`class_weight` was given, but the task 'embed' does not have it"),

@@ -5,6 +5,7 @@ from typing import Any
 import keras
 from keras import ops
 
+from keras_bert.checks import check_finite
 from keras_bert.tasks.losses.sentence_loss import SentenceLoss, real_rows
 
 FAR = 1e9  # a distance beyond any
@@ -26,6 +27,7 @@ class BatchHardTriplet(SentenceLoss):
     def __init__(self, margin: float = 0.2, **options: Any) -> None:
         super().__init__(**options)
         self.margin = margin
+        check_finite(self, "margin")
 
     def get_config(self) -> dict[str, Any]:
         return {**super().get_config(), "margin": self.margin}

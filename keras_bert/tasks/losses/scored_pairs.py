@@ -17,6 +17,7 @@ class CosineMSE(SentenceLoss):
     """The squared difference of a score and the cosine of the two vectors (Reimers and Gurevych 2019)."""
 
     form = "scores"
+    compares_rows = False
 
     def check(self, rows: SentenceRows) -> None:
         check_cosines(rows.targets, other=OTHER_LOSS)

@@ -18,6 +18,7 @@ class SentenceLoss(keras.losses.Loss):
     """
 
     form = ""  # of the rows that it learns from, see `SentenceRows`
+    compares_rows = True  # whether the loss of a row depends on the other rows of its batch
 
     def __init__(self, name: str | None = None, reduction: str = "mean_with_sample_weight", **options: Any) -> None:
         super().__init__(name=name, reduction=reduction, **options)

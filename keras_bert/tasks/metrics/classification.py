@@ -1,5 +1,6 @@
 """Scores of labels and of numbers, as GLUE and KLUE report them."""
 
+import logging
 from collections.abc import Sequence
 from typing import Any
 
@@ -7,6 +8,8 @@ import numpy as np
 
 from keras_bert.tasks.columns.text_columns import check_scored
 from keras_bert.wording import listed
+
+logger = logging.getLogger("keras_bert")
 
 
 def label_scores(
@@ -84,6 +87,11 @@ def number_scores(true: Sequence[float], predicted: Sequence[float]) -> dict[str
     from scipy.stats import pearsonr, spearmanr
 
     check_scored(true, predicted)
+    if len(set(true)) == 1:
+        logger.warning(
+            "All rows to evaluate have the score %g, so the correlations are undefined, and are shown as 0. Use rows "
+            "with different scores.", true[0]
+        )  # fmt: skip
     if len(set(true)) < 2 or len(set(predicted)) < 2:
         return {"pearson": 0.0, "spearman": 0.0}
     return {

@@ -9,8 +9,10 @@ import keras
 import numpy as np
 from keras import ops
 
+from keras_bert.jsonl import plain
 from keras_bert.tasks.columns.text_columns import rows_of
 from keras_bert.tasks.rows.labelled_rows import LabelledRows
+from keras_bert.tasks.rows.targets import check_returned
 
 CHUNK = 1024  # rows whose loss is computed at a time
 
@@ -112,10 +114,11 @@ def texts_of(columns: dict[str, list[str]], row: int) -> list[tuple[str, str, tu
 
 def plain_findings(task: Any, x: Any, y: Any, examples: LabelledRows, logits: list[np.ndarray]) -> Findings:
     """The findings of a task of which only the loss is known: the rows whose loss is the highest."""
-    columns, true, answers = text_columns(x, task.table[0]), rows_of(y, "label"), task.decode(examples, logits)
+    columns, true = text_columns(x, task.table[0]), rows_of(y, "label")
+    answers = task.decoded(examples, logits, len(true))
 
     def show(row: int) -> Shown:
-        answer = json.dumps(task.as_json(answers[row]), ensure_ascii=False, default=str)
+        answer = json.dumps(plain(task.as_json(answers[row])), ensure_ascii=False, default=str)
         return Shown(texts_of(columns, row), str(true[row]), answer)
 
     # Otherwise a row has several examples, or each of its pieces has a target.
@@ -127,7 +130,9 @@ def plain_findings(task: Any, x: Any, y: Any, examples: LabelledRows, logits: li
 
 def _losses(task: Any, targets: np.ndarray, logits: list[np.ndarray]) -> np.ndarray | None:
     """The loss of each row [n]; None if a user's loss is a function that returns one number for the batch."""
-    stacked, loss = task.stack_logits(logits), keras.losses.get(task.default_loss())
+    loss = task.default_loss()
+    check_returned(task, "default_loss", loss, "a loss")
+    stacked, loss = task.stack_logits(logits), keras.losses.get(loss)
     found = []
     for start in range(0, len(stacked), CHUNK):
         y_true, y_pred = (ops.convert_to_tensor(one[start : start + CHUNK]) for one in (targets, stacked))

@@ -77,6 +77,19 @@ def check_cached(rows: Rows, cache_batch: int | None, batch_size: int) -> None:
         )
 
 
+def check_batch_size(batch_size: int | None, columns: int, *, compares_rows: bool) -> None:
+    """Refuse batches of one row if the loss compares rows, unless the row has a negative of its own.
+
+    columns: the texts of a row.
+    """
+    if batch_size == 1 and compares_rows and columns < 3:
+        raise ValueError(
+            "The texts of a batch are compared with one another, so one row is too few. Use a larger `batch_size` "
+            '(--batch-size). Only loss="cosine" (--loss cosine) can learn from one pair at a time. Received: '
+            "batch_size=1"
+        )
+
+
 def check_score(best_by: str | None, rows: Rows) -> None:
     """Refuse a score by which these held-out rows cannot be judged."""
     if best_by is not None:

@@ -10,6 +10,7 @@ from keras_bert.wording import first_line
 
 def checked_targets(task: Any, y: Any, *, own_loss: bool) -> np.ndarray:
     """The targets as an array that the loss accepts, as far as their type and their shape show it."""
+    check_returned(task, "target_ids", y, "y as an array of numbers")
     try:
         targets = np.asarray(y)
     except ValueError:  # lists that differ in length
@@ -44,11 +45,21 @@ def checked_targets(task: Any, y: Any, *, own_loss: bool) -> np.ndarray:
     return targets
 
 
+def check_returned(task: Any, method: str, value: Any, what: str) -> None:
+    """Refuse None from a method of a user's task, such as one that lacks its `return`."""
+    if value is None:
+        raise TypeError(
+            f"{type(task).__name__}.{method} returned None, but it must return {what}. Add the return statement. "
+            "Received: None"
+        )
+
+
 def _check_loss(task: Any, targets: np.ndarray, shape: tuple[int, ...]) -> None:
     """Compute the loss of two rows, which shows whether targets and logits fit together."""
-    y = targets[:2]
+    y, loss = targets[:2], task.default_loss()
+    check_returned(task, "default_loss", loss, "a loss")
     try:
-        keras.losses.get(task.default_loss())(y, np.zeros((len(y), *shape), "float32"))
+        keras.losses.get(loss)(y, np.zeros((len(y), *shape), "float32"))
     except Exception as error:
         raise ValueError(
             f"{type(task).__name__}.default_loss does not accept y with these logits. Correct the shape of y or "

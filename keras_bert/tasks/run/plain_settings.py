@@ -20,7 +20,7 @@ from keras_bert.tasks.readers.reading import Reading
 from keras_bert.tasks.readers.rows import Rows
 from keras_bert.tasks.rows.class_weight import weights_by_name
 from keras_bert.tasks.rows.labels import sorted_labels, with_outside
-from keras_bert.tasks.rows.sentence_forms import FORMS, OF_LOSSES
+from keras_bert.tasks.rows.sentence_forms import FORMS, OF_LOSSES, check_batch_size
 from keras_bert.tasks.run.known_task import known_labels
 from keras_bert.tasks.run.run_folder import check_same
 from keras_bert.weights.keras_archive import keras_file
@@ -283,11 +283,7 @@ class PlainSettings:
                 "`text` names more than three columns. Name one for texts with labels, two for pairs, and three for "
                 f"pairs with negatives. Received: text={self.reading.text}"
             )
-        if self.batch_size == 1 and self.loss != "cosine":
-            raise ValueError(
-                "The texts of a batch are compared with one another, so one row is too few. Use a larger --batch-size. "
-                "Only --loss cosine can learn from one pair at a time. Received: batch_size=1"
-            )
+        check_batch_size(self.batch_size, len(self.reading.text), compares_rows=self.loss != "cosine")
         for name, losses in OF_LOSSES.items():
             if getattr(self, name) and self.loss not in losses:
                 raise ValueError(

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from keras_bert.storage import read_json, sha256_of
+from keras_bert.weights.export_folder import check_no_runtime_model
 from keras_bert.wording import first_line, plural
 
 MODEL, LABELS, SETTINGS_FILE, METRICS_FILE = "model.keras", "labels.json", "settings.json", "metrics.json"
@@ -83,11 +84,12 @@ def training_file(settings: Path) -> Path | None:
 
 
 def no_task(source: str | Path) -> FileNotFoundError:
-    """The error for a source that should have a task, but has none."""
+    """The error for a source that should have a task, but has none. That of a model for another runtime is raised."""
+    check_no_runtime_model(Path(source), "this command", "Name the run or the .keras file that it was exported from")
     return FileNotFoundError(
         "The model is neither a finished folder of `keras-bert finetune` nor the .keras file or the export of a task. "
-        'For a task in another format, load it in Python and save it: TextClassifier.load(source).save("task.keras"). '
-        f"Received: {str(source)!r}"
+        "For a task in another format, load it in Python with its class, such as TextClassifier or TokenTagger, and "
+        f'save it: task.save("task.keras"). Received: {str(source)!r}'
     )
 
 
