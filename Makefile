@@ -97,7 +97,8 @@ TEXTS ?= 1000000
 MINUTES ?= 10
 soak: .venv/dev
 	KERAS_BACKEND=tensorflow HOSTILE=$(HOSTILE) nice .venv/bin/python -m pytest -q -s tests/hostile tests/text/test_plain.py tests/text/test_tokenizer.py \
-		tests/serving/test_server.py tests/training/test_jax_devices.py tests/training/test_distributed.py \
+		tests/serving/test_server.py tests/training/test_jax_devices.py tests/tasks/test_fit_on_jax_devices.py \
+		tests/training/test_distributed.py \
 		tests/training/test_killed_workers.py tests/tasks/test_task.py \
 		tests/tasks/test_streamed_rows.py tests/tasks/test_gradient_cache.py tests/text/test_memory.py \
 		tests/text/test_vocabulary.py tests/weights/test_minilm.py tests/tasks/test_distributed.py tests/test_tpu_compile.py
