@@ -1,4 +1,4 @@
-"""Pretraining: equal weights on one and on eight devices of JAX, and what the devices send each other; in processes of their own."""
+"""Pretraining on one and on eight devices of JAX: equal weights, and what devices send; in processes of their own."""
 
 import dataclasses
 import json
