@@ -4,6 +4,7 @@ from collections.abc import Callable
 from typing import Any
 
 import jax
+import jax.numpy as jnp
 import keras
 import numpy as np
 from jax.sharding import Mesh, PartitionSpec
@@ -27,7 +28,17 @@ def part_of_process(mesh: Mesh) -> tuple[int, int]:
 def with_own_seeds(variables: Any, sign: int = 1) -> list[Any]:
     """The seeds among these values made different on each device, as their draws must differ; -1: made equal again."""
     shift = jax.lax.axis_index(AXIS).astype("uint32") * np.uint32(0x9E3779B9 * sign % 2**32)
-    return [x.at[0].add(shift) if x.dtype == "uint32" else x for x in variables]
+    return [x.at[0].add(shift) if _is_seed(x) else x for x in variables]
+
+
+def _is_seed(x: Any) -> bool:
+    """Whether this is the state of one of Keras's random generators."""
+    return x.dtype == "uint32" and x.shape == (2,)
+
+
+def _of_all(new: Any, old: Any) -> Any:
+    """The mean over the devices of what the rows have changed, such as the averages of a BatchNormalization."""
+    return new if new is old or not jnp.issubdtype(new.dtype, jnp.floating) else jax.lax.pmean(new, AXIS)
 
 
 def called_on_each_device(call: Callable, weights: Any, others: Any, *inputs: Any, **options: Any) -> Any:
@@ -41,8 +52,10 @@ def called_on_each_device(call: Callable, weights: Any, others: Any, *inputs: An
         return call(weights, others, *inputs, return_losses=True, **options)
 
     def rows(weights: Any, others: Any, *inputs: Any) -> tuple[Any, Any, Any]:
-        outputs, others, losses = call(weights, with_own_seeds(others), *inputs, return_losses=True, **options)
-        return outputs, with_own_seeds(others, -1), jax.lax.pmean(losses, AXIS)
+        before = with_own_seeds(others)
+        outputs, after, losses = call(weights, before, *inputs, return_losses=True, **options)
+        after = [_of_all(new, old) for new, old in zip(after, before, strict=True)]
+        return outputs, with_own_seeds(after, -1), jax.lax.pmean(losses, AXIS)
 
     split = [SPLIT] * len(inputs)
     on_devices = on_each_device(rows, chosen.device_mesh.backend_mesh, (SAME, SAME, *split), (SPLIT, SAME, SAME))

@@ -72,11 +72,11 @@ def look_at_file(
     """
     with without_the_package(), quiet():
         from keras_bert.tasks.run.plain_settings import PlainSettings
-        from keras_bert.tasks.run.run_folder import MODEL, SETTINGS_FILE, folder_of, no_model, no_task
+        from keras_bert.tasks.run.run_folder import MODEL, SETTINGS_FILE, folder_of, no_model, refuse_no_task
         from keras_bert.weights.source_names import may_be_model
 
         if not may_be_model(source):
-            raise no_task(source)
+            refuse_no_task(source)
         folder, command = folder_of(source), known_command(source) or ""
         settings_file = folder / SETTINGS_FILE
         of_run = settings_file.is_file()

@@ -72,7 +72,7 @@ def checked_answers(task: Any, logits: Any, texts: tuple[Any, ...]) -> dict[str,
         return task.answers_in_graph(logits, texts)
     try:
         answers = task.answers_in_graph(logits, texts)
-        tensors = {name: tf.convert_to_tensor(x) for name, x in answers.items()} if isinstance(answers, dict) else None
+        tensors = {name: _tensor(x) for name, x in answers.items()} if isinstance(answers, dict) else None
     except Exception as error:
         raise TypeError(
             f"{method} failed in the graph of the export. Write it in TensorFlow ops, such as tf.argmax, without "
@@ -92,6 +92,10 @@ def checked_answers(task: Any, logits: Any, texts: tuple[Any, ...]) -> dict[str,
     rows = tf.convert_to_tensor(texts[0]).shape[0]  # None in a graph
     check_rows_of_answers(task, {name: x.shape for name, x in tensors.items()}, rows)
     return tensors
+
+
+def _tensor(x: Any) -> Any:
+    return x if isinstance(x, tf.RaggedTensor) else tf.convert_to_tensor(x)
 
 
 def check_rows_of_answers(task: Any, shapes: dict[str, Any], rows: int | None) -> None:

@@ -173,8 +173,8 @@ class TextTrainer(Student):
         self.check_learnable(examples)
         self.check_batch_size(examples, batch_size)
         chosen.check_targets(self, examples.targets, class_weight)
-        loss = self.default_loss() if chosen.compiles else self.loss
-        fills = is_weighted_mean(loss) and lesson is None and not self.compares_rows
+        own_loss = (chosen.compiles or self.recipe is not None) and is_weighted_mean(self.default_loss())
+        fills = own_loss and lesson is None and not self.compares_rows
         splits = check_fit_on_jax(len(examples), batch_size, self.variables, fills=fills)
         per_epoch = steps or -(-len(examples) // batch_size)
         check_initial_step(initial_step, per_epoch)

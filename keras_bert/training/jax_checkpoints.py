@@ -85,7 +85,7 @@ class JaxCheckpoints:
             if isinstance(error, OtherRun):
                 raise
             raise ValueError(
-                f"The checkpoint {path} is damaged. Delete it to resume from "
+                f"The checkpoint {path} cannot be read. If it is damaged, delete it to resume from "
                 f"{f'step {max(before)}' if before else 'the start'}. Received: {first_line(error)}"
             ) from error
         for name, variable in self.variables.items():

@@ -35,18 +35,21 @@ def meet() -> None:
             _known["process", index] = other
 
 
-def check_same_start(epochs: int, folder: Path) -> None:
-    """Refuse processes of JAX of which some have completed more epochs than others, as each has a folder of its own."""
+def check_same_start(epochs: int, ended: bool, folder: Path) -> None:
+    """Refuse processes of JAX that would not train on together, as each has a folder of its own.
+
+    epochs: those that this process has completed. ended: whether these are all.
+    """
     if keras.backend.backend() != "jax":
         return
     from jax.experimental.multihost_utils import process_allgather
 
-    done = [int(count) for count in process_allgather(np.array(epochs)).ravel()]
-    if len(set(done)) > 1:
+    found = process_allgather(np.array([epochs, ended])).reshape(-1, 2).tolist()  # [processes, 2]
+    if any(one != found[0] for one in found):
         raise ValueError(
-            f"{folder} cannot be resumed, since its process has completed {epochs} epochs, and others a different "
-            "number. Copy the folder of one process over those of all others, and start again. Received: "
-            f"{', '.join(map(str, done))} complete epochs, by process"
+            f"{folder} cannot be resumed, since the processes of the run are at different places. Copy the folder of "
+            "one process over those of all others, and start again. Received: "
+            f"{', '.join(f'{done} epochs, ended={bool(last)}' for done, last in found)}, by process"
         )
 
 

@@ -21,10 +21,16 @@ def find(path: Path) -> Path | None:
 
 
 def check_no_runtime_model(path: Path, reader: str, advice: str) -> None:
-    """Refuse a model for ONNX or LiteRT runtimes: its file, or the folder of its version, its format or its name."""
+    """Refuse a model for ONNX or LiteRT runtimes: its file, or the folder of its version, its format or its name.
+
+    A folder that also holds a model with a config, as some on the HuggingFace Hub do, is none.
+    """
+    if any((path / name).is_file() for name in ("config.json", "bert_config.json")):
+        return
     for folder, (runtime, suffix) in _RUNTIMES.items():
-        inside = (f"{place}*{suffix}" for place in ("", "[0-9]*/", f"{folder}/[0-9]*/"))
-        found = [path] if path.suffix == suffix else [file for place in inside for file in sorted(path.glob(place))]
+        inside = (path.glob(f"{place}*{suffix}") for place in ("", "[0-9]*/", f"{folder}/[0-9]*/"))
+        of_file = [path] if path.suffix == suffix and path.is_file() else []
+        found = of_file or [file for files in inside for file in sorted(files)]
         if found:
             raise ValueError(
                 f"{path} is {runtime} model, which {reader} does not read. {advice}. Received: {found[0].name}"

@@ -89,9 +89,35 @@ def test_the_fit_of_a_task(on_eight):
                 task.fit(x[:20], y[:20], batch_size=16, verbose=0)
         with pytest.raises(ValueError, match="outside of the strategy's scope.*weights on 8 devices"):
             task.fit(x, y, verbose=0)
-        two = mock.patch("jax.experimental.multihost_utils.process_allgather", lambda count: np.array([count, 1]))
-        with two, pytest.raises(ValueError, match="run.partial cannot be resumed.*Received: 2, 1 complete epochs"):
-            check_same_start(2, pathlib.Path("run.partial"))
+        two = mock.patch("jax.experimental.multihost_utils.process_allgather", lambda own: np.array([own, [1, 0]]))
+        with two, pytest.raises(ValueError, match="run.partial cannot be resumed.*2 epochs, ended=False, 1 epochs"):
+            check_same_start(2, False, pathlib.Path("run.partial"))
+        """,
+    )
+
+
+def test_what_the_rows_change_is_the_same_on_all_devices(on_eight):
+    on_eight(
+        """
+        import keras
+        import numpy as np
+        import keras_bert
+        from tests.tasks.small import TEXTS, small_bert
+
+        class Normalized(keras_bert.Task):
+            def __init__(self, bert, **options):
+                vectors = keras.layers.BatchNormalization(name="normalized")(bert.output["pooled_output"])
+                super().__init__(bert, bert.input, keras.layers.Dense(2)(vectors), **options)
+
+        with keras_bert.strategy("auto").scope():
+            task = Normalized(small_bert())
+            layer = task.get_layer("normalized")
+            before = np.array(layer.moving_mean)
+            task.fit(TEXTS * 4, [0, 1, 1, 0] * 4, batch_size=16, epochs=1, verbose=0)
+        first, *others = (np.asarray(shard.data) for shard in layer.moving_mean.value.addressable_shards)
+        assert np.abs(first - before).max() > 1e-4
+        for other in others:
+            np.testing.assert_array_equal(other, first)
         """,
     )
 

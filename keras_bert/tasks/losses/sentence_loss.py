@@ -15,10 +15,13 @@ class SentenceLoss(keras.losses.Loss):
 
     On several devices, `call` has a third argument, bool [B]: which rows are real. The others only fill up the batch,
     and are not compared with.
+
+    compares_rows: whether the loss of a row depends on the other rows of its batch; if so, `fit` refuses batches of one
+        row. A loss of your own that reads each row by itself sets it to False.
     """
 
     form = ""  # of the rows that it learns from, see `SentenceRows`
-    compares_rows = True  # whether the loss of a row depends on the other rows of its batch
+    compares_rows = True
 
     def __init__(self, name: str | None = None, reduction: str = "mean_with_sample_weight", **options: Any) -> None:
         super().__init__(name=name, reduction=reduction, **options)

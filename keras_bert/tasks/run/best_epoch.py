@@ -84,6 +84,7 @@ class BestEpoch(Validation):
     def on_train_begin(self, logs: Any = None) -> None:
         super().on_train_begin(logs)
         if self.done:
+            read_state(self._best_file(), self._deleted, "arr_0")  # an error now, and not at the end
             self._put_back(self._state_file(self.done), state_of(self.model))
         self.files = MetricsFiles(str(self.folder), start=self.done * self.params["steps"] + self.begun)
 
@@ -188,9 +189,14 @@ class BestEpoch(Validation):
         self.files.write({"step": step, **{f"validation_{name}": value for name, value in validated.items()}})
 
     def _put_back(self, path: Path, variables: list[Any]) -> None:
-        stored = read_state(path, f"the folder {str(self.folder)!r} to start again")
+        stored = read_state(path, self._deleted)
         for variable, value in zip(variables, stored.values(), strict=True):
             variable.assign(value)
+
+    @property
+    def _deleted(self) -> str:
+        """What to delete if a state is damaged."""
+        return f"the folder {str(self.folder)!r} to start again"
 
     def _best_file(self) -> Path:
         return self.folder / f"epoch-{self.record['best_epoch']}-best.npz"

@@ -235,7 +235,7 @@ def _run(
     if settings.steps is not None:
         epochs = -(-settings.steps // -(-len(train) // batch_size))
     if devices is not None:
-        check_same_start(best.done, folder)
+        check_same_start(best.done, best.stopped, folder)
     if best.done or saved.step:
         steps = f" and {saved.step} steps" if saved.step else ""
         logger.info("Resuming after epoch %d of %d%s in %s", best.done, epochs, steps, folder)

@@ -11,7 +11,7 @@ from keras_bert.tasks.metrics.by_label import one_sided
 from keras_bert.tasks.readers import Reading, Rows
 from keras_bert.tasks.readers.rows import lines, naming
 from keras_bert.tasks.rows.labels import check_known
-from keras_bert.tasks.run.run_folder import MODEL, SETTINGS_FILE, no_model, no_task, training_file
+from keras_bert.tasks.run.run_folder import MODEL, SETTINGS_FILE, no_model, refuse_no_task, training_file
 from keras_bert.tasks.run.settings import FinetuneSettings
 from keras_bert.tasks.task import Task
 from keras_bert.weights.keras_file import read_keras
@@ -50,7 +50,7 @@ class FinishedTask:
         if task is None and source.is_dir() and record.is_file():
             raise no_model(source)
         if task is None:
-            raise no_task(source)
+            refuse_no_task(source)
         if not isinstance(task, Task):
             raise ValueError(
                 f"{path} holds a {type(task).__name__}, not a task. Name the folder of a run of "

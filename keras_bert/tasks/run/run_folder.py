@@ -5,7 +5,7 @@ import zipfile
 import zlib
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 
 import numpy as np
 
@@ -83,10 +83,10 @@ def training_file(settings: Path) -> Path | None:
     return path if same else None
 
 
-def no_task(source: str | Path) -> FileNotFoundError:
-    """The error for a source that should have a task, but has none. That of a model for another runtime is raised."""
+def refuse_no_task(source: str | Path) -> NoReturn:
+    """Raise the error for a source that should have a task, but has none."""
     check_no_runtime_model(Path(source), "this command", "Name the run or the .keras file that it was exported from")
-    return FileNotFoundError(
+    raise FileNotFoundError(
         "The model is neither a finished folder of `keras-bert finetune` nor the .keras file or the export of a task. "
         "For a task in another format, load it in Python with its class, such as TextClassifier or TokenTagger, and "
         f'save it: task.save("task.keras"). Received: {str(source)!r}'
