@@ -23,7 +23,7 @@ def find(path: Path) -> Path | None:
 def check_no_runtime_model(path: Path, reader: str, advice: str) -> None:
     """Refuse a model for ONNX or LiteRT runtimes: its file, or the folder of its version, its format or its name.
 
-    A folder that also holds a model with a config, as some on the HuggingFace Hub do, is none.
+    A folder that also has a config, as some on the HuggingFace Hub do, is not refused.
     """
     if any((path / name).is_file() for name in ("config.json", "bert_config.json")):
         return
