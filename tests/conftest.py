@@ -17,8 +17,6 @@ import pytest
 
 from keras_bert.weights import download
 
-gc.set_threshold(100_000, 20, 20)  # lists of pieces and TensorFlow's graphs are many objects that live on
-
 SHARED = Path(__file__).resolve().parents[2] / "shared" / "data"
 SHARED_EXPORTS = ("tests/exports", "tests/hostile", "tests/serving")
 
