@@ -157,9 +157,7 @@ def test_finetune_in_two_processes_equals_one(tmp_path):
     lines = [f"w{i % 7} w{i % 5}\t{i % 2}" for i in range(13)]
     (tmp_path / "rows.tsv").write_text("text\tlabel\n" + "\n".join(lines))
     code = """
-        import os, sys
-        import keras
-        import numpy as np
+        import sys
         from pathlib import Path
         from keras_bert.tasks.run.finetune import finetune
         from keras_bert.tasks.run.settings import FinetuneSettings

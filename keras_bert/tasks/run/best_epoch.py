@@ -112,7 +112,7 @@ class BestEpoch(Validation):
         before = self._best_file() if self.done else None
         self._append({"epoch": epoch + 1, **losses, "scores": scores})
         if self.record["best_epoch"] == self.done:
-            _write(self._best_file(), self.model.variables)
+            write_state(self._best_file(), self.model.variables)
         self.averages.take_out()
         self.save_state()
         self.averages.put_in()
@@ -135,7 +135,7 @@ class BestEpoch(Validation):
 
     def save_state(self) -> None:
         """Write the state after the last epoch of the record."""
-        _write(self._state_file(self.done), state_of(self.model))
+        write_state(self._state_file(self.done), state_of(self.model))
 
     def report(self, logits: list[np.ndarray]) -> dict[str, float]:
         self.details = self.model.details(self.columns[1], self.examples, logits, **self.options)
@@ -213,9 +213,10 @@ def _check_finite(losses: dict[str, float], epoch: int) -> None:
         )
 
 
-def _write(path: Path, variables: list[Any]) -> None:
+def write_state(path: Path, variables: list[Any], **more: Any) -> None:
+    """Write the values of variables, and `more` arrays by name, for `read_state`."""
     with new_file(path) as temporary, open(temporary, "wb") as file:
-        np.savez(file, *map(keras.ops.convert_to_numpy, variables))
+        np.savez(file, *map(keras.ops.convert_to_numpy, variables), **more)
 
 
 def state_of(model: keras.Model) -> list[Any]:

@@ -5,11 +5,9 @@ from typing import Any
 
 import keras
 import numpy as np
-from keras import ops
 
-from keras_bert.storage import new_file
 from keras_bert.tasks.fitting.epoch_position import steps_in
-from keras_bert.tasks.run.best_epoch import BestEpoch, state_of
+from keras_bert.tasks.run.best_epoch import BestEpoch, state_of, write_state
 from keras_bert.tasks.run.run_folder import STEP_FILE, read_step
 
 
@@ -64,8 +62,7 @@ class SavedStep(keras.callbacks.Callback):
             means = {name: float(mean) for name, mean in self.model.get_metrics_result().items()}
             self.best.write_trained(self._epoch, done, means)  # a resumed run drops records after its state
             state = [*state_of(self.model), *self.model.metrics_variables]
-            with new_file(self.path) as temporary, open(temporary, "wb") as file:
-                np.savez(file, *map(ops.convert_to_numpy, state), place=[self._epoch, done])
+            write_state(self.path, state, place=[self._epoch, done])
 
     def on_epoch_end(self, epoch: int, logs: Any = None) -> None:
         self.path.unlink(missing_ok=True)
