@@ -1,4 +1,4 @@
-"""The addresses of the other processes of a run on JAX. Each process listens at its address as long as it runs."""
+"""The other processes of a run on JAX: their addresses, at which they listen, and whether they begin at one place."""
 
 import os
 import socket
