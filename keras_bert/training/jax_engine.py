@@ -196,11 +196,11 @@ def check_scope(variables: Any, strategy: Any) -> None:
     """Nothing to check: JAX copies variables from outside the scope to the devices."""
 
 
-def agreement(strategy: Any) -> Callable[[Any], bool]:
-    """A function: whether a flag is set in any process. All must stop at the same step, or they block each other."""
+def gathering(strategy: Any) -> Callable[..., np.ndarray]:
+    """A function: what each process gives it, [processes, numbers]. All must call it, or they block each other."""
     if jax.process_count() == 1:
-        return bool
-    return lambda flag: bool(multihost_utils.process_allgather(np.array(bool(flag))).any())
+        return lambda *numbers: np.array([numbers])
+    return lambda *numbers: multihost_utils.process_allgather(np.array(numbers, "float32"))
 
 
 def _values(variables: Any) -> list[Any]:

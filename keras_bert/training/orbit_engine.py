@@ -6,11 +6,13 @@
 from collections.abc import Callable, Iterable
 from typing import Any
 
+import numpy as np
 import orbit
 import tensorflow as tf
 from orbit.utils import loop_fns
 
 from keras_bert.compat import summed_gradients
+from keras_bert.training.all_replicas import of_all_replicas
 from keras_bert.training.measure import Measure
 from keras_bert.training.strategy import check_batch_size
 from keras_bert.training.tensorflow_checkpoints import TensorFlowCheckpoints, native
@@ -194,12 +196,12 @@ def check_scope(variables: Iterable[Any], strategy: Any) -> None:
             )
 
 
-def agreement(strategy: Any) -> Callable[[Any], bool]:
-    """A function: whether a flag is set on any worker. All must stop at the same step, or they block each other."""
+def gathering(strategy: Any) -> Callable[..., np.ndarray]:
+    """A function: what each worker gives it, [workers, numbers]. All must call it, or they block each other."""
     if not isinstance(strategy, tf.distribute.MultiWorkerMirroredStrategy):
-        return bool
-    total = tf.function(lambda flag: strategy.reduce("SUM", strategy.run(lambda: flag), axis=None))
-    return lambda flag: bool(total(tf.constant(float(bool(flag)))) > 0)
+        return lambda *numbers: np.array([numbers])
+    gathered = tf.function(lambda own: strategy.run(lambda: of_all_replicas(own[None])[0]))
+    return lambda *numbers: strategy.experimental_local_results(gathered(tf.constant(numbers, "float32")))[0].numpy()
 
 
 def _means(names: Iterable[str], sums: Any) -> dict[str, float]:

@@ -1,11 +1,9 @@
-"""The other processes of a run on JAX: their addresses, at which they listen, and whether they begin at one place."""
+"""The other processes of a run on JAX: their addresses, at which they listen."""
 
 import os
 import socket
 import threading
-from pathlib import Path
 
-import keras
 import numpy as np
 
 from keras_bert.training.watcher import answers
@@ -33,24 +31,6 @@ def meet() -> None:
         other = bytes(row).decode().strip()
         if index != jax.process_index() and answers(other):
             _known["process", index] = other
-
-
-def check_same_start(epochs: int, ended: bool, folder: Path) -> None:
-    """Refuse processes of JAX that would not train on together, as each has a folder of its own.
-
-    epochs: those that this process has completed. ended: whether these are all.
-    """
-    if keras.backend.backend() != "jax":
-        return
-    from jax.experimental.multihost_utils import process_allgather
-
-    found = process_allgather(np.array([epochs, ended])).reshape(-1, 2).tolist()  # [processes, 2]
-    if any(one != found[0] for one in found):
-        raise ValueError(
-            f"{folder} cannot be resumed, since the processes of the run are at different places. Copy the folder of "
-            "one process over those of all others, and start again. Received: "
-            f"{', '.join(f'{done} epochs, ended={bool(last)}' for done, last in found)}, by process"
-        )
 
 
 def _answer(server: socket.socket) -> None:

@@ -109,7 +109,7 @@ def train(
         peak=device_peak(strategy),
         flops_per_token=flops_per_token,
     )
-    on_any_worker = engine.agreement(strategy)
+    of_all_workers = engine.gathering(strategy)
 
     def validate() -> None:
         with waiting_for_workers(strategy):
@@ -118,7 +118,7 @@ def train(
 
     def has_to_stop() -> bool:
         with waiting_for_workers(strategy):
-            return on_any_worker(asked_to_stop)
+            return bool(of_all_workers(bool(asked_to_stop)).any())  # all stop at the same step
 
     def stopped() -> BaseException:
         logger.info("Stopped by a signal at step %d. Run the same command again to resume.", now)

@@ -10,7 +10,7 @@ import tensorflow as tf
 
 import keras_bert
 from keras_bert.layers.norm import Dropout
-from keras_bert.training.train import train
+from keras_bert.training.train import engine, train
 from tests.soak import IN_SOAK
 from tests.subprocesses import FORKS, fork, free_port
 from tests.training.small_training import BATCH, batches, small_pretrainer, weights, with_loop
@@ -46,7 +46,9 @@ def on_devices(path):
 def on_a_worker(index, addresses, folder):
     cluster = {"cluster": {"worker": addresses}, "task": {"type": "worker", "index": index}}
     os.environ["TF_CONFIG"] = json.dumps(cluster)
-    model = trained(keras_bert.strategy(), 50, directory=str(folder / "run"), checkpoint_every=20)
+    strategy = keras_bert.strategy()
+    np.testing.assert_array_equal(engine.gathering(strategy)(index, 5), [[0, 5], [1, 5]])
+    model = trained(strategy, 50, directory=str(folder / "run"), checkpoint_every=20)
     np.save(folder / f"{index}.npy", weights(model))
 
 

@@ -36,6 +36,7 @@ from keras_bert.tasks.run.run_folder import (
     working_folder,
 )
 from keras_bert.tasks.run.said_once import SaidOnce
+from keras_bert.tasks.run.same_start import check_same_start
 from keras_bert.tasks.run.saved_step import SavedStep
 from keras_bert.tasks.run.settings import FinetuneSettings
 from keras_bert.tasks.run.split_rows import split_rows
@@ -43,7 +44,6 @@ from keras_bert.tasks.run.training_rows import training_rows
 from keras_bert.tasks.task import Task
 from keras_bert.text.preprocessor import Preprocessor
 from keras_bert.text.vocabulary import Vocabulary
-from keras_bert.training.processes import check_same_start
 from keras_bert.training.strategy import is_distributed, strategy
 from keras_bert.training.workers import waiting_for_workers
 from keras_bert.weights.heads import load_head, read_saved
@@ -235,7 +235,7 @@ def _run(
     if settings.steps is not None:
         epochs = -(-settings.steps // -(-len(train) // batch_size))
     if devices is not None:
-        check_same_start(best.done, best.stopped, folder)
+        check_same_start(devices, folder, epochs=best.done, step=saved.step, ended=best.stopped)
     if best.done or saved.step:
         steps = f" and {saved.step} steps" if saved.step else ""
         logger.info("Resuming after epoch %d of %d%s in %s", best.done, epochs, steps, folder)
