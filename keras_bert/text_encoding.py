@@ -1,6 +1,7 @@
 """The encodings of text files: their names, and the error for a line that is in another one."""
 
 import codecs
+import unicodedata
 
 LIKELY = {"cp949": "Korean", "cp1252": "Western European", "shift_jis": "Japanese", "gb18030": "Chinese"}
 
@@ -32,16 +33,30 @@ def checked_encoding(encoding: str) -> str:
         ) from None
 
 
+def composed(name: str) -> str:
+    """A label or the name of a column in Unicode's form NFC, in which letters that look the same are the same.
+
+    >>> composed("cafe\N{COMBINING ACUTE ACCENT}") == "caf\N{LATIN SMALL LETTER E WITH ACUTE}"
+    True
+    """
+    return name if name.isascii() else unicodedata.normalize("NFC", name)
+
+
 def wrong_encoding(name: str, number: int, line: bytes, encoding: str) -> ValueError:
     """The error for a line that is in another encoding, with those that it may be in."""
     if what := next((what for start, what in _PACKED.items() if number == 1 and line.startswith(start)), None):
         return ValueError(f"{name} is not text, but {what} Received: {name}")
+    if encoding != "utf-8" and decodes(line, "utf-8"):
+        return ValueError(
+            f"{name}, line {number}, is not {encoding.upper()}, but UTF-8. Pass --encoding utf-8 (encoding=...), since "
+            f"another encoding was given here or in the training. Received: {_undecoded(line, encoding)!r}"
+        )
     if line.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
         likely = ["utf-16"]
     elif b"\0" in line:
         likely = ["utf-16-le", "no text at all"]
     else:
-        likely = [f"{one} ({who})" for one, who in LIKELY.items() if one != encoding and _decodes(line, one)]
+        likely = [f"{one} ({who})" for one, who in LIKELY.items() if one != encoding and decodes(line, one)]
     return ValueError(
         f"{name}, line {number}, is not {encoding.upper()}. Save the file as UTF-8, or name its encoding with "
         f"--encoding (encoding=...): this line may be {' or '.join(likely) or 'latin-1'}. "
@@ -66,7 +81,8 @@ def _undecoded(line: bytes, encoding: str) -> bytes:
     return line[:30]
 
 
-def _decodes(line: bytes, encoding: str) -> bool:
+def decodes(line: bytes, encoding: str) -> bool:
+    """Whether a line may be in this encoding."""
     try:
         line.decode(encoding)
     except UnicodeDecodeError:

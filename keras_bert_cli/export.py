@@ -54,7 +54,9 @@ def export(
     With --format onnx or litert the model accepts packed ids and returns logits, or vectors if it has no task.
     """
     if not name.replace("-", "").replace("_", "").isalnum() or not name.isascii():
-        raise ValueError(f"--name must be letters, digits, - and _, since it is part of URLs. Received: {name!r}")
+        raise ValueError(
+            f"--name must be letters from a to z, digits, - and _, since it is part of URLs. Received: {name!r}"
+        )
     with without_the_package():
         texts = _calibration_texts(calibrate, force, dtype, format)
     if not output.strip():

@@ -14,6 +14,7 @@ from keras_bert.text.numpy_ragged import RaggedTensor
 from keras_bert.text.packing import Packer
 from keras_bert.text.ragged_rows import without_words
 from keras_bert.text.shared_rows import MANY, WORTH, SharedRows, alike, shares_rows
+from keras_bert.text.split_hangul import warn_of_split_hangul
 from keras_bert.text.tensors import arrays, tf, uses_arrays, uses_tensorflow
 from keras_bert.text.vocabulary import warn_of_unknown
 
@@ -174,6 +175,8 @@ def _rows_within(tokens: int, length: float) -> int:
 
 def tokenize(preprocessor: Any, texts: Any, *, offsets: bool = False) -> tuple[Any, ...]:
     """Ragged ids [n, (words), (pieces)] of a column of texts, and with `offsets` the starts and ends of the pieces."""
+    if _is_preprocessor(preprocessor):
+        warn_of_split_hangul(texts.numpy() if hasattr(texts, "numpy") else texts, preprocessor)
 
     def split(chunk: Any) -> tuple[Any, ...]:
         return preprocessor.tokenize_with_offsets(chunk) if offsets else (preprocessor.tokenize(chunk),)
@@ -188,7 +191,12 @@ def quickly(preprocessor: Any, texts: Any) -> AbstractContextManager[None]:
 
     They take milliseconds for the first text, and less for each further one; the results are the same.
     """
-    return arrays() if len(texts) <= FEW and hasattr(preprocessor, "plain_tokenizer") else nullcontext()
+    return arrays() if len(texts) <= FEW and _is_preprocessor(preprocessor) else nullcontext()
+
+
+def _is_preprocessor(x: Any) -> bool:
+    """Whether something that tokenizes is a Preprocessor, and not one of its parts."""
+    return hasattr(x, "plain_tokenizer")
 
 
 def pieces(preprocessor: Any, texts: Any) -> Any:
@@ -198,6 +206,7 @@ def pieces(preprocessor: Any, texts: Any) -> Any:
             return without_words(tokenize(preprocessor, texts)[0])
         column = np.asarray(texts).tolist()
         column = [text.encode("utf-8", "replace") if isinstance(text, str) else text for text in column]
+        warn_of_split_hangul(column, preprocessor)
         return without_words(preprocessor.plain_tokenizer.tokenize(column))
 
 

@@ -188,7 +188,7 @@ def warn_of_unknown(unknown: int, pieces: int, where: str) -> None:
     if pieces >= _MANY_PIECES and unknown >= _MANY_UNKNOWN * pieces:
         logger.warning(
             "%.0f %% of the pieces of %s are [UNK], so the vocabulary does not fit the texts. Use a model or a "
-            "vocabulary for their language. If it has capitals or accents, do not remove those of the texts "
-            "(--cased, lowercase=False).",
+            "vocabulary for their language, with the options for which it was made: if it has capitals or accents, do "
+            "not remove those of the texts (--cased or --keep-accents; lowercase=False or strip_accents=False).",
             100 * unknown / pieces, where,
         )  # fmt: skip

@@ -21,6 +21,7 @@ from keras_bert.progress import progress
 from keras_bert.text.normalizer import Normalizer
 from keras_bert.text.plain_words import PlainNormalizer
 from keras_bert.text.rules import TextRules
+from keras_bert.text.split_hangul import REMEDY, is_split
 from keras_bert.text.tensors import uses_tensorflow
 from keras_bert.text.wordpiece import MAX_CHARACTERS
 
@@ -45,6 +46,10 @@ class Learner:
 
     def __post_init__(self) -> None:
         check_positive(self, "size", "min_count", "sample_bytes")
+
+    @property
+    def rules(self) -> TextRules:
+        return TextRules(self.lowercase, self.strip_accents, self.split_cjk)
 
     def pieces(self, sources: Iterable[str | os.PathLike], reserved: int) -> list[str]:
         """At most `size` minus `reserved` pieces: first words and beginnings of words, then those with ##."""
@@ -92,9 +97,8 @@ class Learner:
 
     def count_words(self, blocks: list[bytes]) -> dict[str, int]:
         """The words that the tokenizer makes of the texts, with their counts."""
-        rules = TextRules(self.lowercase, self.strip_accents, self.split_cjk)
         count = _counted if uses_tensorflow() else _plainly_counted
-        counted = count(blocks, self.lowercase, rules.strips_accents, self.split_cjk)
+        counted = count(blocks, self.lowercase, self.rules.strips_accents, self.split_cjk)
         counts: dict[str, int] = {}
         letters, crowded = 0, False
         for found in progress(counted, "Counting words", len(blocks)):
@@ -108,6 +112,11 @@ class Learner:
         if crowded or letters > MAX_LETTERS:
             counts, _ = _most_frequent(counts)
             logger.warning("The texts have too many different words; the %d most frequent are kept.", len(counts))
+        if not self.rules.strips_accents and any(map(is_split, counts)):
+            logger.warning(
+                "The texts have Hangul syllables that are split into letters (Unicode's NFD), so the vocabulary does "
+                "not fit texts with whole ones. %s", REMEDY,
+            )  # fmt: skip
         return dict(sorted(counts.items()))
 
     def letters(self, words: dict[str, int]) -> set[str]:
@@ -120,7 +129,8 @@ class Learner:
         frequent = sorted((-count, letter) for letter, count in seen.items() if count >= self.min_count)
         if len(frequent) > most:
             logger.info(
-                "The %d most frequent of %d characters are kept; words with other characters become [UNK].",
+                "The %d most frequent of %d characters are kept; words with other characters become [UNK]. `alphabet` "
+                "(--alphabet) keeps more, and so does a larger `size` (--size).",
                 most, len(seen),
             )  # fmt: skip
         return {letter for _, letter in frequent[:most]}

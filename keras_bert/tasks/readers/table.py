@@ -23,6 +23,7 @@ from keras_bert.tasks.readers.delimited import (
 )
 from keras_bert.tasks.readers.parquet import parquet_lines
 from keras_bert.tasks.readers.rows import lines
+from keras_bert.text_encoding import composed
 from keras_bert.wording import listed, plural
 
 logger = logging.getLogger("keras_bert")
@@ -42,7 +43,8 @@ SUFFIXES = {
 
 LINES = "lines"  # the format of a file whose lines are texts; no suffix and no option names it
 LABELLED_LINES = (
-    " Each of its lines is read as a label, a space and a text. If they are only texts, `finetune embed` has --lines."
+    ' Each of its lines is read as a label, a space and a text. For columns, pass --format tsv (format="tsv"); if '
+    "its lines are only texts, `finetune embed` has --lines."
 )
 
 
@@ -91,7 +93,7 @@ class Table:
                     "that one to read it.", self.path, column, names[column], column,
                 )  # fmt: skip
             return column
-        found = [number for number, name in enumerate(names) if name == str(column)]
+        found = [number for number, name in enumerate(names) if composed(name) == composed(str(column))]
         if len(found) == 1:
             return found[0]
         if found:

@@ -9,6 +9,7 @@ import numpy as np
 from keras_bert.tasks.columns.text_columns import is_missing, rows_of
 from keras_bert.tasks.readers.rows import Rows
 from keras_bert.text.texts import utf8
+from keras_bert.text_encoding import composed
 from keras_bert.wording import listed
 
 logger = logging.getLogger("keras_bert")
@@ -36,6 +37,7 @@ def check_labels(labels: Any, least: int = 2) -> tuple[str, ...]:
         raise TypeError(f"`labels` must be strings or whole numbers. Convert them with str(). Received: labels={names}")
     for name in names:
         utf8(name, f", the label {name!r}")
+    names = tuple(map(composed, names))
     if "" in names:
         raise ValueError(f"`labels` has an empty name. Give every label a name. Received: labels={names}")
     if len(set(names)) < max(least, len(names)):
@@ -115,6 +117,7 @@ def _label_id(value: Any, ids: dict[str, int], row: int, where: str) -> int:
     if isinstance(value, bytes):
         value = value.decode("utf-8")
     if isinstance(value, str):
+        value = composed(value)
         if value not in ids:
             raise ValueError(
                 f"The label {value!r} at {place} is not one of the task's labels: {listed(list(map(repr, ids)), 8)}. "
