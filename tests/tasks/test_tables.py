@@ -323,6 +323,12 @@ def test_names_and_labels_are_the_same_in_both_forms_of_unicode(write):
         check_labels([whole[0], split[0]])
 
 
+def test_columns_in_a_file_of_labels_and_texts(write, caplog):
+    for lines in ("pos a film\nneg\tso what\n", "pos\ta\tb\nneg\tc\n", "id\tdocument\tlabel\n1\ta b\t1\n2\tc\t0\n"):
+        read_labels(write("a.txt", lines))
+        assert ("a.txt have 3 columns between tabs" in caplog.text) == lines.startswith("id")
+
+
 def test_utf_8_that_is_read_in_another_encoding(write, caplog):
     texts = "text\tlabel\n{}\t1\nb\t0\n"
     path = write("a.tsv", texts.format("최고"))  # whose bytes are letters in CP949 too

@@ -232,6 +232,13 @@ class TableParser:
 
     def table(self, rows: Numbered) -> Table:
         """Some of the rows as a table."""
+        if self.format == "label-text":
+            tabs = {text.count("\t") for _, (_, text) in rows}  # in each text
+            if len(tabs) == 1 and max(tabs):
+                logger.warning(
+                    "The lines of %s have %d columns between tabs, but are read as a label and a text. To read the "
+                    'columns, pass --format tsv (format="tsv").', self.path, max(tabs) + 2,
+                )  # fmt: skip
         names = self.header_names if self.is_delimited else list(self.names)
         return Table(str(self.path), names, [row for _, row in rows], [line for line, _ in rows], self.hint)
 
