@@ -40,7 +40,9 @@ def load_head(
 def assign_head(task: Any, checkpoint: Checkpoint) -> None:
     """Put the checkpoint's arrays into the task's heads; a head that the checkpoint lacks keeps its initial weights."""
     ours = named_weights(task)
-    for head in set(task.heads) & set(checkpoint.heads):
+    for head in task.heads:  # in this order in all processes of a run, which JAX needs
+        if head not in checkpoint.heads:
+            continue
         for name, stored in checkpoint.heads[head].weights.items():
             variable = ours[name].variable
             _check_shape(checkpoint.source, name, stored.shape, tuple(variable.shape))

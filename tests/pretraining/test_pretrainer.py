@@ -1,11 +1,16 @@
 """Pretrainer: training, measures and wrong inputs; its losses run on every backend."""
 
+from functools import partial
+
 import keras
 import numpy as np
 import pytest
 
 from keras_bert.bert import Bert
 from keras_bert.pretraining.pretrainer import Pretrainer
+from keras_bert.weights.checkpoint import Checkpoint
+from keras_bert.weights.heads import assign_head
+from keras_bert.weights.tables import Stored
 from tests.parity.oracles import array
 from tests.pretraining.small_pretrainers import WEIGHTS, X, Y, only, small_pretrainer
 from tests.weights import small
@@ -155,3 +160,21 @@ def test_wrong_inputs(changes, message):
         small_pretrainer()(inputs)
     with pytest.raises(TypeError, match=r"`bert` must be a keras_bert\.Bert"):
         Pretrainer(small.CONFIG)
+
+
+def test_weights_of_heads_are_assigned_in_one_order():
+    """JAX compares what the processes of a run put on their devices; a set of names has another order in each."""
+    pretrainer = small_pretrainer()
+    checkpoint, seen = Checkpoint.of(pretrainer), []
+
+    def read(name, stored):
+        seen.append(name)
+        return stored.read()
+
+    for head in checkpoint.heads.values():
+        for name, stored in head.weights.items():
+            head.weights[name] = Stored(stored.shape, partial(read, name, stored))
+    names = [name for head in pretrainer.heads for name in checkpoint.heads[head].weights]
+    checkpoint.heads = dict(reversed(checkpoint.heads.items()))
+    assign_head(pretrainer, checkpoint)
+    assert seen == names
