@@ -4,7 +4,6 @@ Shapes are derived from those of the texts, so that a caller with static shapes,
 """
 
 from collections.abc import Callable
-from dataclasses import replace
 from typing import Any
 
 from keras_bert.compat import trackable
@@ -26,8 +25,6 @@ _SPECIAL = {  # TF-Hub's name, ours
 def preprocess(reader: TextReader) -> tuple[Any, dict[str, Any]]:
     """The object to save and its signatures; the reader's `seq_length` is the default of its callables."""
     preprocessor, seq_length = reader.preprocessor, reader.seq_length
-    packer = replace(preprocessor.packer, max_length=max(seq_length, preprocessor.packer.max_length))
-
     texts = tf.TensorSpec([None], tf.string, "text")
 
     # === tokenize ===
@@ -53,7 +50,7 @@ def preprocess(reader: TextReader) -> tuple[Any, dict[str, Any]]:
         # These rows come from users, so they are checked, which `without_words` does not do.
         rows = [segment.merge_dims(1, 2) if segment.ragged_rank == 2 else segment for segment in inputs]
         batch = tf.shape(rows[0].row_splits)[0] - 1
-        packed = packer.pack(rows, seq_length)
+        packed = preprocessor.packer.pack(rows, seq_length)
         return {name: tf.reshape(x, [batch, seq_length]) for name, x in packed.items()}
 
     length = tf.TensorSpec([], tf.int32, "seq_length")  # without a name, saving would trace each graph again
@@ -65,7 +62,7 @@ def preprocess(reader: TextReader) -> tuple[Any, dict[str, Any]]:
     # === Text to inputs ===
 
     def packed(*columns: tf.Tensor) -> dict[str, tf.Tensor]:
-        found = packer.pack([without_words(tokenize(column)) for column in columns], seq_length)
+        found = preprocessor.packer.pack([without_words(tokenize(column)) for column in columns], seq_length)
         return {name: tf.reshape(x, [tf.size(columns[0]), seq_length]) for name, x in found.items()}
 
     # Callers of TF-Hub's API may give `training`; it makes no difference here.
