@@ -10,7 +10,7 @@ _PARTS = ("encoder", "text")  # of an export; either holds the weights
 _RUNTIMES = {"onnx": ("an ONNX", ".onnx"), "litert": ("a LiteRT", ".tflite")}  # folder, name and suffix of a model
 
 
-def find(path: Path) -> Path | None:
+def saved_model_at(path: Path) -> Path | None:
     """The SavedModel at a path: the path itself, the newest version in it, or the newest of its encoder or text."""
     versions = [version for folder in (path, *(path / part for part in _PARTS)) for version in _versions(folder)]
     newest = max((int(version.name) for version in versions), default=0)
