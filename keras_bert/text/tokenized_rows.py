@@ -3,7 +3,7 @@
 import logging
 from collections.abc import Sequence
 from contextlib import AbstractContextManager, nullcontext
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
@@ -42,7 +42,7 @@ class TokenizedRows:
     segments: Sequence["tf.RaggedTensor"]
     packer: Packer
     rows_per_example: int = 1
-    advice: str = ""
+    advice: str = field(default="", kw_only=True)
 
     def __len__(self) -> int:
         return len(self.lengths)
