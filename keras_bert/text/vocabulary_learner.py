@@ -35,9 +35,7 @@ class Learner:
     """Learns pieces; `Vocabulary.learn` explains the arguments."""
 
     size: int
-    lowercase: bool
-    strip_accents: bool | None
-    split_cjk: bool
+    rules: TextRules
     min_count: int
     alphabet: int | None
     sample_bytes: int
@@ -92,9 +90,8 @@ class Learner:
 
     def count_words(self, blocks: list[bytes]) -> dict[str, int]:
         """The words that the tokenizer makes of the texts, with their counts."""
-        rules = TextRules(self.lowercase, self.strip_accents, self.split_cjk)
         count = _counted if uses_tensorflow() else _plainly_counted
-        counted = count(blocks, self.lowercase, rules.strips_accents, self.split_cjk)
+        counted = count(blocks, self.rules.lowercase, self.rules.strips_accents, self.rules.split_cjk)
         counts: dict[str, int] = {}
         letters, crowded = 0, False
         for found in progress(counted, "Counting words", len(blocks)):
