@@ -41,11 +41,11 @@ def wrong_encoding(name: str, number: int, line: bytes, encoding: str) -> ValueE
     elif b"\0" in line:
         likely = ["utf-16-le", "no text at all"]
     else:
-        likely = [f"{one} ({who})" for one, who in LIKELY.items() if one != encoding and _decodes(line, one)]
+        likely = [f"{one} ({who})" for one, who in LIKELY.items() if one != encoding and not _undecoded(line, one)]
     return ValueError(
         f"{name}, line {number}, is not {encoding.upper()}. Save the file as UTF-8, or name its encoding with "
         f"--encoding (encoding=...): this line may be {' or '.join(likely) or 'latin-1'}. "
-        f"Received: {_undecoded(line, encoding)!r}"
+        f"Received: {_undecoded(line, encoding) or line[:30]!r}"
     )
 
 
@@ -58,17 +58,9 @@ def without_mark(name: str, encoding: str) -> ValueError:
 
 
 def _undecoded(line: bytes, encoding: str) -> bytes:
-    """Where a line is not in this encoding."""
+    """The bytes where a line is not in this encoding; none if all of it is."""
     try:
         line.decode(encoding)
     except UnicodeDecodeError as error:
         return line[max(error.start - 10, 0) : error.start + 20]
-    return line[:30]
-
-
-def _decodes(line: bytes, encoding: str) -> bool:
-    try:
-        line.decode(encoding)
-    except UnicodeDecodeError:
-        return False
-    return True
+    return b""
