@@ -76,7 +76,8 @@ ACTIVATIONS = {"gelu_erf": "gelu", "gelu_tanh": "gelu_pytorch_tanh"}
 
 def read_checkpoint(path: Path) -> Checkpoint | None:
     """A folder that transformers or sentence-transformers wrote; None where the path is in another format."""
-    path = _folder(path)
+    if path.name.removesuffix(".index.json") in WEIGHT_FILES and path.is_file():
+        path = path.parent
     folder = transformer_folder(path)
     config = folder / "config.json"
     if not path.is_dir() or not config.is_file() or "class_name" in read_json(config):
@@ -143,11 +144,6 @@ def _checkpoint(path: Path, folder: Path, arrays: dict[str, Stored], form: str) 
         left_out=left_out,
         text_settings=settings,
     )
-
-
-def _folder(path: Path) -> Path:
-    """The folder that is at a path, or whose weights are."""
-    return path.parent if path.name.removesuffix(".index.json") in WEIGHT_FILES and path.is_file() else path
 
 
 def _plain_names(stored: dict[str, Stored], folder: Path) -> dict[str, Stored]:

@@ -1,11 +1,11 @@
 """KerasHub's BERT presets and live `BertBackbone` objects, read and written."""
 
 import dataclasses
+import math
 from pathlib import Path
 from typing import Any
 
 import keras
-import numpy as np
 
 from keras_bert.config import BertConfig
 from keras_bert.storage import read_json, write_json
@@ -205,7 +205,7 @@ def write_checkpoint(checkpoint: Checkpoint, folder: Path) -> None:
         groups.setdefault(name.rsplit("/vars/", 1)[0], []).append(arrays[name])
     live = _live_names(config.num_hidden_layers)
     entries = ((group, live.get(group, group.split("/")[-1]), stored) for group, stored in groups.items())
-    count = sum(int(np.prod(entry.shape)) for entry in checkpoint.weights.values())
+    count = sum(math.prod(entry.shape) for entry in checkpoint.weights.values())
     versions = {"keras_version": keras.__version__, "keras_hub_version": "0.32.0", "parameter_count": count}
     folder.mkdir(parents=True, exist_ok=True)
     weights_h5.write_weights(folder / WEIGHTS, entries)
