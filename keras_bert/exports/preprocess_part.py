@@ -103,9 +103,9 @@ def preprocess_signatures(reader: TextReader, packed: Callable[..., Any] | None 
 
 
 def _column(texts: "tf.Tensor") -> "tf.Tensor":
-    """The texts as a vector: in the tutorials of TensorFlow, a served model is called with a text not in a list.
+    """The texts as a vector, also for one text that is not in a list: TensorFlow's tutorials call served models so.
 
-    Its graph promises a vector, so TensorFlow would leave out a reshape to one.
+    The graph declares its input as a vector, so TensorFlow would leave out a plain reshape to one.
     """
     return tf.reshape(texts, [-1, 1])[:, 0]
 
