@@ -4,6 +4,7 @@ Shapes are derived from those of the texts, so that a caller with static shapes,
 """
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 from keras_bert.compat import trackable
@@ -61,19 +62,15 @@ def preprocess(reader: TextReader) -> tuple[Any, dict[str, Any]]:
 
     # === Text to inputs ===
 
-    def packed(*columns: tf.Tensor) -> dict[str, tf.Tensor]:
-        found = preprocessor.packer.pack([without_words(tokenize(column)) for column in columns], seq_length)
-        return {name: tf.reshape(x, [tf.size(columns[0]), seq_length]) for name, x in found.items()}
-
     # Callers of TF-Hub's API may give `training`; it makes no difference here.
     @tf.function(autograph=False)
     def call(text: tf.Tensor, training: bool = False) -> dict[str, tf.Tensor]:
-        return packed(text)
+        return _packed(reader, tokenize, text)
 
     for mode in (False, True):
         call.get_concrete_function(texts, training=mode)
 
-    signatures = preprocess_signatures(reader, packed)
+    signatures = preprocess_signatures(reader, tokenize)
     special = trackable(get_special_tokens_dict)
     root = trackable(call)
     root.variables, root.trainable_variables, root.regularization_losses = [], [], []
@@ -85,14 +82,9 @@ def preprocess(reader: TextReader) -> tuple[Any, dict[str, Any]]:
     return root, saved_functions(signatures)
 
 
-def preprocess_signatures(reader: TextReader, packed: Callable[..., Any] | None = None) -> dict[str, Signature]:
-    """The signatures of the part. packed: from columns of texts to the encoder's inputs, if it traces shapes."""
-
-    def pack(*columns: tf.Tensor) -> dict[str, tf.Tensor]:
-        segments = [without_words(reader.preprocessor.tokenize(column)) for column in columns]
-        return reader.preprocessor.packer.pack(segments, reader.seq_length)
-
-    packed = packed or pack
+def preprocess_signatures(reader: TextReader, tokenize: Callable[[Any], Any]) -> dict[str, Signature]:
+    """The signatures of the part. tokenize: that of the reader's preprocessor, or a graph of it."""
+    packed = partial(_packed, reader, tokenize)
     # Of any rank, as in Model Garden's export: a single text, not in a list, is a row too.
     any_rank = {"text": tf.TensorSpec(None, tf.string, "text")}
     return {
@@ -100,6 +92,13 @@ def preprocess_signatures(reader: TextReader, packed: Callable[..., Any] | None 
         "pair": Signature(lambda text, text_pair: packed(text, text_pair), strings("text", "text_pair")),
         **pieces_signatures(reader),
     }
+
+
+def _packed(reader: TextReader, tokenize: Callable[[Any], Any], *columns: "tf.Tensor") -> dict[str, "tf.Tensor"]:
+    """The encoder's inputs for columns of texts."""
+    segments = [without_words(tokenize(column)) for column in columns]
+    found = reader.preprocessor.packer.pack(segments, reader.seq_length)
+    return {name: tf.reshape(x, [tf.size(columns[0]), reader.seq_length]) for name, x in found.items()}
 
 
 def _column(texts: "tf.Tensor") -> "tf.Tensor":
