@@ -8,6 +8,7 @@ import dataclasses
 import tempfile
 import time
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -127,7 +128,7 @@ def keras_hub(
         config = dataclasses.replace(bert.config, hidden_act="gelu_tanh", layer_norm_eps=1e-12)
         bert = keras_bert.Bert(config, bert.preprocessor)
     with tempfile.TemporaryDirectory() as folder:
-        preset.write_checkpoint(Checkpoint.of(bert), folder)
+        preset.write_checkpoint(Checkpoint.of(bert), Path(folder))
         backbone = hub.models.BertBackbone.from_preset(folder)
     model = hub.models.BertTextClassifier(backbone, num_classes=len(labels), preprocessor=None)
     numbers = {label: number for number, label in enumerate(labels)}

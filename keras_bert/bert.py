@@ -263,10 +263,10 @@ class Bert(Model):
             )
         self._refuse_lora("freeze(blocks)")
         self.trainable = True  # an earlier freeze() froze the model itself, not only its layers
-        kept = {id(layer) for i in range(blocks, self.config.num_hidden_layers) for layer in self.block(i)}
-        kept.add(id(self.get_layer("pooler")))
+        kept = [layer for i in range(blocks, self.config.num_hidden_layers) for layer in self.block(i)]
+        kept.append(self.get_layer("pooler"))
         for layer in self.layers:
-            layer.trainable = id(layer) in kept
+            layer.trainable = layer in kept
 
     def unfreeze(self) -> None:
         """Make everything trainable again.

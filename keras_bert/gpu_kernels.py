@@ -18,15 +18,11 @@ def _wide(x: Any) -> jax.Array:
     return x.astype(jnp.promote_types(x.dtype, "float32"))
 
 
-def _keeping_only_the_input(slope: Callable) -> Callable:
-    """A decorator for an activation, whose gradient takes its derivative `slope`. JAX would keep a second array."""
-
-    def decorate(activation: Callable) -> Callable:
-        decorated = jax.custom_vjp(activation)
-        decorated.defvjp(lambda x: (activation(x), x), lambda x, dy: ((dy * slope(_wide(x))).astype(x.dtype),))
-        return decorated
-
-    return decorate
+def _keeping_only_the_input(activation: Callable, slope: Callable) -> Callable:
+    """An activation whose gradient computes its derivative, `slope`, from the input. JAX would keep a second array."""
+    kept = jax.custom_vjp(activation)
+    kept.defvjp(lambda x: (activation(x), x), lambda x, dy: ((dy * slope(_wide(x))).astype(x.dtype),))
+    return kept
 
 
 def _tanh_slope(x: jax.Array) -> jax.Array:
@@ -38,14 +34,8 @@ def _erf_slope(x: jax.Array) -> jax.Array:
     return (1 + jax.lax.erf(x / math.sqrt(2))) / 2 + x * jnp.exp(-(x**2) / 2) / math.sqrt(2 * math.pi)
 
 
-@_keeping_only_the_input(_tanh_slope)
-def gelu_tanh(x: jax.Array) -> jax.Array:
-    return jax.nn.gelu(x, approximate=True)
-
-
-@_keeping_only_the_input(_erf_slope)
-def gelu_erf(x: jax.Array) -> jax.Array:
-    return jax.nn.gelu(x, approximate=False)
+gelu_tanh = _keeping_only_the_input(lambda x: jax.nn.gelu(x, approximate=True), _tanh_slope)
+gelu_erf = _keeping_only_the_input(lambda x: jax.nn.gelu(x, approximate=False), _erf_slope)
 
 
 def layer_norm(x: jax.Array, gamma: jax.Array, beta: jax.Array, epsilon: float) -> jax.Array:

@@ -1,4 +1,5 @@
-"""How each backend runs BERT fast. The layers say what is computed; this file knows with which ops, and
+"""How each backend runs BERT fast. The layers say what is computed, and this file with which ops.
+
 `tensorflow_kernels.py` has those that TensorFlow lacks, and `gpu_kernels.py` those that JAX lacks on a GPU.
 
 On TensorFlow the layers see only real tokens, `[N, H]`, so padding costs nothing. JAX, torch, XLA and TPUs need static
@@ -54,7 +55,7 @@ def on_jax_gpu() -> bool:
 
 
 @contextmanager
-def portable(*, custom_gradients: bool = True) -> Iterator[None]:
+def portable(*, custom_gradients: bool) -> Iterator[None]:
     """Trace for any device: the fused norm is for CPUs only, and a GPU may serve a graph that is on disk.
 
     custom_gradients: off for a graph that is not trained further. It then has the gradients of TensorFlow's own ops;

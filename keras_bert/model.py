@@ -179,12 +179,11 @@ def _name_outputs(path: Any, names: Iterable[str]) -> None:
 
 
 def with_dtype(model: Any, dtype: Any) -> Any:
-    """A copy of a `Bert`, or of a model over one, that computes in this Keras policy; None keeps the policy."""
+    """A copy of a `Bert`, or of a model over one, that computes in this Keras policy."""
     refuse_int8(model.layers)
     config = model.get_config()
-    if dtype is not None:
-        of_bert = config["bert"]["config"] if "bert" in config else config
-        of_bert["dtype"] = keras.dtype_policies.serialize(keras.dtype_policies.get(dtype))
+    of_bert = config["bert"]["config"] if "bert" in config else config
+    of_bert["dtype"] = keras.dtype_policies.serialize(keras.dtype_policies.get(dtype))
     with blank_weights():
         copy = type(model).from_config(config)
     # In the order of the layers, since Keras gives new names to those that a task does not name.

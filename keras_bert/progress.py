@@ -51,21 +51,21 @@ def bar(title: str, total: int | None) -> Iterator[Callable[[int], None]]:
 
 
 EACH_TIME = {"each_time": True}  # `extra` of a log line that stays, even if the same was logged before
+_SECONDS = 30.0  # between the lines of a `ProgressLog`
 
 
 class ProgressLog:
     """Log lines on work that takes minutes, for logs in which no bar can move.
 
-    There is at most one line in `seconds`, and at most one for each hundredth of the work.
+    There is at most one line in 30 seconds, and at most one for each hundredth of the work.
 
     Args:
         total: how many steps there are; None if that is not known.
     """
 
-    def __init__(self, title: str, total: int | None, *, seconds: float = 30.0) -> None:
+    def __init__(self, title: str, total: int | None) -> None:
         self.title = title
         self.total = total
-        self.seconds = seconds
         self.latest = time.monotonic()  # of the last line
         self.logged = 0  # steps
         self.times: deque[float] = deque(maxlen=101)  # when the last steps were done
@@ -74,7 +74,7 @@ class ProgressLog:
         """Log that so many steps are done, with a note, if it is time for a line. Call it after each step."""
         now, total = time.monotonic(), self.total or 0
         self.times.append(now)
-        if now - self.latest < self.seconds or done - self.logged < total / 100 or done == total:
+        if now - self.latest < _SECONDS or done - self.logged < total / 100 or done == total:
             return
         self.latest, self.logged = now, done
         of = f" of {total} ({100 * done // total} %)" if total else ""

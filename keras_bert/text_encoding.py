@@ -60,7 +60,7 @@ def wrong_encoding(name: str, number: int, line: bytes, encoding: str) -> ValueE
     return ValueError(
         f"{name}, line {number}, is not {encoding.upper()}. Save the file as UTF-8, or name its encoding with "
         f"--encoding (encoding=...): this line may be {' or '.join(likely) or 'latin-1'}. "
-        f"Received: {_undecoded(line, encoding)!r}"
+        f"Received: {_undecoded(line, encoding) or line[:30]!r}"
     )
 
 
@@ -73,7 +73,7 @@ def without_mark(name: str, encoding: str) -> ValueError:
 
 
 def _undecoded(line: bytes, encoding: str) -> bytes:
-    """Where a line is not in this encoding."""
+    """The bytes where a line is not in this encoding; none if all of it is."""
     try:
         line.decode(encoding)
     except UnicodeDecodeError as error:

@@ -16,7 +16,7 @@ from keras_bert.tasks.run.best_epoch import BestEpoch
 from keras_bert.tasks.run.model_card import write_card, write_curve
 from keras_bert.tasks.run.settings import FinetuneSettings
 from keras_bert.training.metrics_log import MetricsFiles
-from keras_bert.weights import google, hugging_face, keras_hub, our_folder
+from keras_bert.weights.convert import convert
 from tests.subprocesses import fork
 from tests.tasks.small import small_bert
 from tests.weights import small
@@ -62,10 +62,10 @@ METRICS = {
 }
 SETTINGS = FinetuneSettings("classify", "train.tsv", "valid.tsv")
 WRITERS = {
-    "our folder": ("write", "out", lambda path: our_folder.write_checkpoint(small.checkpoint(), path)),
-    "google": ("write", "out", lambda path: google.write_checkpoint(small.checkpoint(), path)),
-    "hf": ("write", "out", lambda path: hugging_face.write_checkpoint(small.checkpoint(), path)),
-    "keras-hub": ("write", "out", lambda path: keras_hub.write_checkpoint(small.checkpoint(), path)),
+    "our folder": ("write", "out", lambda path: convert(small.checkpoint(), "keras-bert", path)),
+    "google": ("write", "out", lambda path: convert(small.checkpoint(), "google", path)),
+    "hf": ("write", "out", lambda path: convert(small.checkpoint(), "hf", path)),
+    "keras-hub": ("write", "out", lambda path: convert(small.checkpoint(), "keras-hub", path)),
     "model": ("save", "bert.keras", lambda path: small_bert().save(path)),
     "state": ("write", "epoch-1.npz", state_of_an_epoch),
     "records": ("add to", "metrics.jsonl", records),

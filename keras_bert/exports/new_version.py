@@ -11,12 +11,13 @@ from typing import Any
 
 from keras_bert.lazy import tf
 from keras_bert.storage import errors_about, exists, in_use_error, is_remote, locked_folder, new_parents
+from keras_bert.weights.export_folder import EXTRA
 
 PARTS = ("preprocess", "encoder", "text")  # the folders of one export, each with numbered versions
-MANIFEST = os.path.join("assets.extra", "manifest.json")  # in each version
+MANIFEST = os.path.join(EXTRA, "manifest.json")  # in each version
 
-# Beside them, the folder of a version that is being written, and its name while the parts of a version that did not
-# exist are placed. A process holds a lock on it. The names are not numbers, so TF Serving ignores them.
+# Beside these folders: one in which a version is written, and what that one is called while the parts of a new version
+# are moved to their places. The process holds a lock on it. The names are not numbers, so TF Serving ignores them.
 _WRITING, _PLACING = ".partial-", ".placing-"
 
 
@@ -136,9 +137,9 @@ def swap(a: Path, b: Path) -> None:
 
 def _exchange(a: Path, b: Path) -> None:
     """Swap two folders, on Linux in one step."""
-    here, swap = -100, 2  # AT_FDCWD, RENAME_EXCHANGE
+    at_fdcwd, rename_exchange = -100, 2
     renameat2 = getattr(ctypes.CDLL(None), "renameat2", None) if os.name == "posix" else None
-    if renameat2 is not None and renameat2(here, os.fsencode(a), here, os.fsencode(b), swap) == 0:
+    if renameat2 is not None and renameat2(at_fdcwd, os.fsencode(a), at_fdcwd, os.fsencode(b), rename_exchange) == 0:
         return
     aside = a.with_name("aside")
     os.rename(b, aside)

@@ -4,7 +4,7 @@ Shapes are derived from those of the texts, so that a caller with static shapes,
 """
 
 from collections.abc import Callable
-from dataclasses import replace
+from functools import partial
 from typing import Any
 
 from keras_bert.compat import trackable
@@ -26,8 +26,6 @@ _SPECIAL = {  # TF-Hub's name, ours
 def preprocess(reader: TextReader) -> tuple[Any, dict[str, Any]]:
     """The object to save and its signatures; the reader's `seq_length` is the default of its callables."""
     preprocessor, seq_length = reader.preprocessor, reader.seq_length
-    packer = replace(preprocessor.packer, max_length=max(seq_length, preprocessor.packer.max_length))
-
     texts = tf.TensorSpec([None], tf.string, "text")
 
     # === tokenize ===
@@ -53,7 +51,7 @@ def preprocess(reader: TextReader) -> tuple[Any, dict[str, Any]]:
         # These rows come from users, so they are checked, which `without_words` does not do.
         rows = [segment.merge_dims(1, 2) if segment.ragged_rank == 2 else segment for segment in inputs]
         batch = tf.shape(rows[0].row_splits)[0] - 1
-        packed = packer.pack(rows, seq_length)
+        packed = preprocessor.packer.pack(rows, seq_length)
         return {name: tf.reshape(x, [batch, seq_length]) for name, x in packed.items()}
 
     length = tf.TensorSpec([], tf.int32, "seq_length")  # without a name, saving would trace each graph again
@@ -64,19 +62,15 @@ def preprocess(reader: TextReader) -> tuple[Any, dict[str, Any]]:
 
     # === Text to inputs ===
 
-    def packed(*columns: tf.Tensor) -> dict[str, tf.Tensor]:
-        found = packer.pack([without_words(tokenize(column)) for column in columns], seq_length)
-        return {name: tf.reshape(x, [tf.size(columns[0]), seq_length]) for name, x in found.items()}
-
     # Callers of TF-Hub's API may give `training`; it makes no difference here.
     @tf.function(autograph=False)
     def call(text: tf.Tensor, training: bool = False) -> dict[str, tf.Tensor]:
-        return packed(text)
+        return _packed(reader, tokenize, text)
 
     for mode in (False, True):
         call.get_concrete_function(texts, training=mode)
 
-    signatures = preprocess_signatures(reader, packed)
+    signatures = preprocess_signatures(reader, tokenize)
     special = trackable(get_special_tokens_dict)
     root = trackable(call)
     root.variables, root.trainable_variables, root.regularization_losses = [], [], []
@@ -88,14 +82,9 @@ def preprocess(reader: TextReader) -> tuple[Any, dict[str, Any]]:
     return root, saved_functions(signatures)
 
 
-def preprocess_signatures(reader: TextReader, packed: Callable[..., Any] | None = None) -> dict[str, Signature]:
-    """The signatures of the part. packed: from columns of texts to the encoder's inputs, if it traces shapes."""
-
-    def pack(*columns: tf.Tensor) -> dict[str, tf.Tensor]:
-        segments = [without_words(reader.preprocessor.tokenize(column)) for column in columns]
-        return reader.preprocessor.packer.pack(segments, reader.seq_length)
-
-    packed = packed or pack
+def preprocess_signatures(reader: TextReader, tokenize: Callable[[Any], Any]) -> dict[str, Signature]:
+    """The signatures of the part. tokenize: that of the reader's preprocessor, or a graph of it."""
+    packed = partial(_packed, reader, tokenize)
     # Of any rank, as in Model Garden's export: a single text, not in a list, is a row too.
     any_rank = {"text": tf.TensorSpec(None, tf.string, "text")}
     return {
@@ -105,10 +94,17 @@ def preprocess_signatures(reader: TextReader, packed: Callable[..., Any] | None 
     }
 
 
-def _column(texts: "tf.Tensor") -> "tf.Tensor":
-    """The texts as a vector: in the tutorials of TensorFlow, a served model is called with a text not in a list.
+def _packed(reader: TextReader, tokenize: Callable[[Any], Any], *columns: "tf.Tensor") -> dict[str, "tf.Tensor"]:
+    """The encoder's inputs for columns of texts."""
+    segments = [without_words(tokenize(column)) for column in columns]
+    found = reader.preprocessor.packer.pack(segments, reader.seq_length)
+    return {name: tf.reshape(x, [tf.size(columns[0]), reader.seq_length]) for name, x in found.items()}
 
-    Its graph promises a vector, so TensorFlow would leave out a reshape to one.
+
+def _column(texts: "tf.Tensor") -> "tf.Tensor":
+    """The texts as a vector, also for one text that is not in a list: TensorFlow's tutorials call served models so.
+
+    The graph declares its input as a vector, so TensorFlow would leave out a plain reshape to one.
     """
     return tf.reshape(texts, [-1, 1])[:, 0]
 

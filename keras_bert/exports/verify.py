@@ -13,23 +13,25 @@ def versions_of(folder: Path) -> list[Path]:
     """The folders to check: every version of every part of an export, or the folder itself if it is one version."""
     if (folder / "saved_model.pb").exists() or (folder / MANIFEST).exists():
         return [folder]
-    found = [place for part in PARTS for place in sorted((folder / part).glob("*")) if place.is_dir()]
+    found = _versions(folder)
     if not found:
         check_no_runtime_model(folder, "keras-bert verify", "Name the folder of an export as SavedModels")
         raise FileNotFoundError(
             f"{folder} is not an export: none of its folders {', '.join(PARTS)} has a version. Name the folder of an "
-            "export. "
-            f"Received: {folder}"
+            f"export. Received: {folder}"
         )
     return found
 
 
 def missing_texts(folder: Path) -> Iterator[str]:
     """One line for each version without `text`, which every export has and a copy that stopped early may lack."""
-    there = {place.name: place for part in PARTS for place in sorted((folder / part).glob("*")) if place.is_dir()}
-    for number, place in there.items():
+    for number, place in {place.name: place for place in _versions(folder)}.items():
         if not (folder / "text" / number).is_dir():
             yield f"{folder / 'text' / number}: missing, although {place} is there"
+
+
+def _versions(folder: Path) -> list[Path]:
+    return [place for part in PARTS for place in sorted((folder / part).glob("*")) if place.is_dir()]
 
 
 def faults(version: Path) -> Iterator[str]:

@@ -8,8 +8,9 @@ import numpy as np
 from keras_bert.installation import need
 from keras_bert.lazy import tf
 from keras_bert.tasks.signature import is_classify
+from keras_bert.weights.export_folder import EXTRA
 
-PATH = Path("assets.extra") / "tf_serving_warmup_requests"
+PATH = Path(EXTRA) / "tf_serving_warmup_requests"
 _SIZES = (1, 8)  # rows of a request
 _TEXTS = ("A short text.", "Another text, which is somewhat longer than the first one was.", "짧은 글.")
 

@@ -30,23 +30,22 @@ class _Waiting(NamedTuple):
 class BatchThreads:
     """Two threads that run the batches of all batchers of a server, one that counts pieces, and what waits for them.
 
-    At most `MAX_WAITING` requests, with `max_bytes` bytes in all when they are padded to their longest rows, may wait.
-    Further ones are refused.
+    At most `MAX_WAITING` requests may wait, with `MAX_WAITING_BYTES` bytes in all when they are padded to their longest
+    rows. Further ones are refused.
     """
 
-    def __init__(self, max_bytes: int = MAX_WAITING_BYTES) -> None:
+    def __init__(self) -> None:
         self.pool = ThreadPoolExecutor(2, thread_name_prefix="batch")
         self._counter = ThreadPoolExecutor(1, thread_name_prefix="count")  # only one, since counting takes memory
         self._to_count = 0  # bytes
         self.slots = asyncio.Semaphore(2)
-        self._max_bytes = max_bytes
         self._requests = self._bytes = 0
 
     def enter(self, size: int) -> None:
         """Count a request of so many bytes, unless too many wait."""
-        if self._requests >= MAX_WAITING or self._bytes > self._max_bytes:
+        if self._requests >= MAX_WAITING or self._bytes > MAX_WAITING_BYTES:
             raise Overloaded(
-                f"The server is busy. At most {MAX_WAITING} requests, with {self._max_bytes} bytes in all, may wait. "
+                f"The server is busy. At most {MAX_WAITING} requests, with {MAX_WAITING_BYTES} bytes in all, may wait. "
                 f"Try again later. Received: one more than {self._requests} requests with {self._bytes} bytes"
             )
         self._requests += 1
@@ -59,9 +58,9 @@ class BatchThreads:
 
     async def count(self, tokenize: Callable[[np.ndarray], Any], rows: list[list[bytes]]) -> list[int]:
         """How many pieces the texts of each row have."""
-        if self._to_count > self._max_bytes:
+        if self._to_count > MAX_WAITING_BYTES:
             raise Overloaded(
-                f"The server is busy. At most {self._max_bytes} bytes of texts may wait until their pieces are "
+                f"The server is busy. At most {MAX_WAITING_BYTES} bytes of texts may wait until their pieces are "
                 f"counted. Try again later. Received: a request while {self._to_count} bytes wait"
             )
         size = sum(len(text) for row in rows for text in row)

@@ -13,19 +13,11 @@ from uvicorn.protocols.http.h11_impl import H11Protocol
 logger = logging.getLogger("uvicorn.error")  # uvicorn's own, which it prints
 
 REQUEST_SECONDS = 60.0  # for a request to arrive, its body included, and then for the client to read the answer
-STOP_SECONDS = 25.0  # for the open requests when the server is stopped; Kubernetes kills after 30
+STOP_SECONDS = 25.0  # for the open requests when the server is stopped; then they are cut. Kubernetes kills after 30
 
 
-def server(
-    application: Any, *, request_seconds: float = REQUEST_SECONDS, stop_seconds: float = STOP_SECONDS
-) -> uvicorn.Server:
-    """A server that answers in TF Serving's form what it refuses itself.
-
-    request_seconds: how long a request may take to arrive, and its answer to be read. stop_seconds: how long the open
-    requests may take once the server is stopped; after that, their connections are cut.
-    """
-
-    connection = type("Connection", (_Connection,), {"request_seconds": request_seconds, "stop_seconds": stop_seconds})
+def server(application: Any) -> uvicorn.Server:
+    """A server that answers in TF Serving's form what it refuses itself."""
 
     async def may_be_cut(scope: Any, receive: Any, send: Any) -> None:
         try:
@@ -38,10 +30,10 @@ def server(
     return uvicorn.Server(
         uvicorn.Config(
             may_be_cut,
-            http=connection,
+            http=_Connection,
             ws="none",
             access_log=False,
-            timeout_graceful_shutdown=stop_seconds,  # type: ignore[arg-type]  # asyncio's, which takes fractions
+            timeout_graceful_shutdown=STOP_SECONDS,  # type: ignore[arg-type]  # asyncio's, which takes fractions
         )
     )
 
@@ -49,8 +41,6 @@ def server(
 class _Connection(H11Protocol):
     """uvicorn's connection, with a time limit for each request and with errors as JSON."""
 
-    request_seconds: float
-    stop_seconds: float
     _limit: asyncio.TimerHandle | None = None
     _unread: asyncio.TimerHandle | None = None
 
@@ -68,8 +58,8 @@ class _Connection(H11Protocol):
 
     def pause_writing(self) -> None:
         super().pause_writing()
-        why = f"the client did not read its answer within {self.request_seconds:g} seconds"
-        self._unread = self.loop.call_later(self.request_seconds, self._cut, why)
+        why = f"the client did not read its answer within {REQUEST_SECONDS:g} seconds"
+        self._unread = self.loop.call_later(REQUEST_SECONDS, self._cut, why)
 
     def resume_writing(self) -> None:
         self._has_read()
@@ -82,8 +72,8 @@ class _Connection(H11Protocol):
 
     def shutdown(self) -> None:
         super().shutdown()
-        why = f"it was still open {self.stop_seconds:g} seconds after the server was stopped"
-        self.loop.call_later(self.stop_seconds, self._cut, why)
+        why = f"it was still open {STOP_SECONDS:g} seconds after the server was stopped"
+        self.loop.call_later(STOP_SECONDS, self._cut, why)
 
     def send_400_response(self, msg: str) -> None:
         error = sys.exception()  # h11's, which says more than uvicorn's message
@@ -94,7 +84,7 @@ class _Connection(H11Protocol):
         if self.conn.their_state not in (h11.IDLE, h11.SEND_BODY):
             self._unwatch()
         elif self._limit is None:
-            self._limit = self.loop.call_later(self.request_seconds, self._too_late)
+            self._limit = self.loop.call_later(REQUEST_SECONDS, self._too_late)
 
     def _unwatch(self) -> None:
         if self._limit is not None:
@@ -110,7 +100,7 @@ class _Connection(H11Protocol):
         if self.conn.their_state is h11.IDLE and not self.conn.trailing_data[0]:  # nothing was sent
             self.transport.close()
         else:
-            self._refuse(408, f"The request did not arrive completely within {self.request_seconds:g} seconds.")
+            self._refuse(408, f"The request did not arrive completely within {REQUEST_SECONDS:g} seconds.")
 
     def _refuse(self, status: int, message: str) -> None:
         if self.conn.our_state in (h11.IDLE, h11.SEND_RESPONSE):  # otherwise the answer has begun

@@ -5,6 +5,7 @@ import logging
 import os
 import re
 import time
+from pathlib import Path
 
 logger = logging.getLogger("uvicorn.error")  # uvicorn's own, which it prints
 _UNITS = {"": 1, "k": 2**10, "m": 2**20, "g": 2**30}
@@ -43,8 +44,7 @@ class MemoryLimit:
 def resident() -> int:
     """The bytes of memory that this process uses."""
     try:
-        with open("/proc/self/statm") as file:
-            return int(file.read().split()[1]) * os.sysconf("SC_PAGE_SIZE")
+        return int(Path("/proc/self/statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE")
     except FileNotFoundError:
         raise RuntimeError("--memory-limit reads /proc, which only Linux has. Leave the option out.") from None
 

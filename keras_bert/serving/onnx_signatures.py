@@ -54,7 +54,7 @@ class OnnxExport:
             run = _on_rows(OnnxRunner(str(made / MODEL)))
             text = signatures_of(model, run, seq_length, lambda head: next(heads))
             reader = TextReader.of(model, seq_length)
-            asked = {"text": text, "preprocess": preprocess_signatures(reader)}
+            asked = {"text": text, "preprocess": preprocess_signatures(reader, reader.preprocessor.tokenize)}
             self.signatures = {
                 part: {
                     name: OnnxSignature(asked[part][name].function, ((), _specs(inputs)), _specs(outputs))

@@ -35,8 +35,6 @@ def read_request(body: bytes, signatures: Mapping[str, Any]) -> ModelRequest:
     name = chosen(data, signatures)
     specs = signatures[name].structured_input_signature[1]
     by_rows = "instances" in data
-    if by_rows and isinstance(data["instances"], list):
-        check_rows(len(data["instances"]))
     columns = _columns_of_rows(data["instances"], specs) if by_rows else data["inputs"]
     if not isinstance(columns, dict) and len(specs) == 1:
         columns = {next(iter(specs)): columns}
@@ -112,6 +110,7 @@ def write_answer(request: ModelRequest, outputs: Mapping[str, np.ndarray]) -> di
 def _columns_of_rows(rows: Any, specs: Mapping[str, Any]) -> dict[str, list[Any]]:
     if not isinstance(rows, list):
         raise BadRequest(f"`instances` must be a list of rows. Received: {type(rows).__name__}")
+    check_rows(len(rows))
     only = next(iter(specs)) if len(specs) == 1 else None
     columns: dict[str, list[Any]] = {name: [] for name in specs}
     for number, row in enumerate(rows):
@@ -139,8 +138,8 @@ def _array(name: str, values: Any, spec: Any) -> np.ndarray:
             raise
         raise BadRequest(f"Row {len(flat)}: {error}") from None
     if any(a is not None and a != b for a, b in zip(wanted, shape, strict=True)):
-        shown = ", ".join("*" if size is None else str(size) for size in wanted)
-        raise BadRequest(f"`{name}` must be of shape [{shown}], where * is any size. Received: shape {list(shape)}")
+        sizes = ", ".join("*" if size is None else str(size) for size in wanted)
+        raise BadRequest(f"`{name}` must be of shape [{sizes}], where * is any size. Received: shape {list(shape)}")
     return np.array(flat, dtype).reshape(shape)
 
 

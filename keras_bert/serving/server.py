@@ -78,7 +78,7 @@ def application(
                 {"Allow": ", ".join(methods)},
             )
         if verb is None:
-            return JSONResponse(_status([version] if asked["kind"] else sorted(versions, reverse=True)))
+            return JSONResponse(_availability([version] if asked["kind"] else sorted(versions, reverse=True)))
         if verb == "/metadata":
             spec = {"name": name, "signature_name": "", "version": str(version)}
             return JSONResponse({"model_spec": spec, "metadata": versions[version].metadata()})
@@ -148,6 +148,6 @@ def _version(kind: str | None, value: str | None, versions: dict[int, ServedVers
     return next((version for version in versions if str(version) == value), None)
 
 
-def _status(versions: list[int]) -> dict[str, Any]:
+def _availability(versions: list[int]) -> dict[str, Any]:
     state = {"state": "AVAILABLE", "status": {"error_code": "OK", "error_message": ""}}
     return {"model_version_status": [{"version": str(version), **state} for version in versions]}

@@ -4,12 +4,12 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from keras_bert.exports.new_version import PARTS
-from keras_bert.weights.export_folder import check_no_runtime_model
+from keras_bert.weights.export_folder import check_no_runtime_model, numbered_folders
 
 WITHOUT_ENCODER = tuple(part for part in PARTS if part != "encoder")  # those that ONNX Runtime answers
 
 
-def version_folders(directory: Path, parts: Sequence[str] = PARTS) -> dict[str, dict[int, Path]]:
+def version_folders(directory: Path, parts: Sequence[str]) -> dict[str, dict[int, Path]]:
     """The versions of each of these parts that an export has, and their folders."""
     if directory.is_file():
         _refuse_runtime_model(directory)
@@ -45,7 +45,7 @@ def _refuse_runtime_model(path: Path) -> None:
 def _versions(part: Path) -> dict[int, Path]:
     """The versions of a part and their folders."""
     found = {}
-    for folder in sorted(path for path in part.glob("*") if path.name.isdecimal() and path.is_dir()):
+    for folder in numbered_folders(part):
         inside = sorted(path.name for path in folder.iterdir())
         if inside and "saved_model.pb" not in inside:
             raise ValueError(

@@ -48,7 +48,7 @@ _CHARACTER = r"\\x\{[0-9a-f]+\}|\\x[0-9a-f]{2}|\\.|[^\\]"
 _MEMBER = re.compile(rf"\\p\{{(\w+)\}}|({_CHARACTER})(?:-({_CHARACTER}))?")
 
 
-class CharacterTable(dict):
+class RuleTable(dict):
     """What a rule says about each key, found when it is first asked for."""
 
     def __init__(self, rule: Callable[[Any], Any]) -> None:
@@ -70,7 +70,7 @@ class CharacterSet:
         found = _MEMBER.findall(members)
         self._categories = tuple(name for name, *_ in found if name)
         self._ranges = [(_point(first), _point(last or first)) for name, first, last in found if not name]
-        self._known = CharacterTable(self._has)
+        self._known = RuleTable(self._has)
 
     def __contains__(self, character: str) -> bool:
         return self._known[character]

@@ -5,7 +5,7 @@ from itertools import chain
 
 import numpy as np
 
-from keras_bert.text.character_sets import CharacterTable
+from keras_bert.text.character_sets import RuleTable
 from keras_bert.text.numpy_ragged import RaggedTensor
 from keras_bert.text.plain_words import PlainNormalizer, PlainWordPiece
 
@@ -27,7 +27,7 @@ class ChunkTable:
 
     def _clear(self) -> None:
         self._numbers = _Numbers()
-        self._pieces = CharacterTable(self._wordpiece)  # the ids of the pieces of each word
+        self._pieces = RuleTable(self._wordpiece)  # the ids of the pieces of each word
         self._characters = 0
         self.ids, self.starts, self.ends = (_Growing("int32") for _ in range(3))
         self._places, self._words, self._chunks = _Growing("int64"), _Growing("int64", 0), _Growing("int64", 0)

@@ -186,10 +186,6 @@ def clip_by_value(x: Any, low: Any, high: Any) -> np.ndarray:
     return np.clip(x, low, high).astype(x.dtype)
 
 
-def add_n(values: Sequence[Any]) -> np.ndarray:
-    return np.sum(values, axis=0, dtype=values[0].dtype)
-
-
 def cumsum(x: Any, axis: int = 0, exclusive: Any = False) -> np.ndarray:
     x = _array(x)
     found = np.cumsum(x, axis, dtype=x.dtype)

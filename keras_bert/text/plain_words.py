@@ -16,7 +16,7 @@ from keras_bert.text.character_sets import (
     STAND_INS,
     YOUNG_MARKS,
     CharacterSet,
-    CharacterTable,
+    RuleTable,
     combining_class,
     finder,
 )
@@ -56,7 +56,7 @@ class PlainNormalizer:
             return None if one in accents else f" {one} " if one in by_itself else one
 
         # `str.translate` asks a table about each character, which takes longer than to look for one that changes.
-        self.cleaned, self._separated = CharacterTable(clean), CharacterTable(separate)
+        self.cleaned, self._separated = RuleTable(clean), RuleTable(separate)
         self._may_clean = finder(dropped, spaces)
         self._may_separate = finder(accents, by_itself)
         self._special = re.compile("|".join(map(re.escape, sorted(self.stand_ins, key=len, reverse=True))))

@@ -2,7 +2,6 @@
 
 from collections.abc import Sequence
 from dataclasses import replace
-from functools import cached_property
 from typing import Any
 
 import keras
@@ -100,6 +99,7 @@ class Preprocessor(keras.layers.Layer):
         self.max_word_length = max_word_length
         rules = lowercase, strip_accents, split_cjk, special_tokens_in_text, max_word_length
         self._tokenizer = Tokenizer(vocabulary, *rules)
+        self.plain_tokenizer = PlainTokenizer(vocabulary, *rules)  # faster for a few texts outside of a graph
         start, end, pad = (vocabulary[token] for token in ("[CLS]", "[SEP]", "[PAD]"))
         self.packer = Packer(start, end, pad, truncation, max_length)
         self.built = True
@@ -133,12 +133,6 @@ class Preprocessor(keras.layers.Layer):
         with tf.device("CPU:0"):  # there are no string ops elsewhere
             packed = self.packer.pack(self._segments(columns), self.seq_length)
             return {name: value[0] for name, value in packed.items()} if not len(columns[0].shape) else packed
-
-    @cached_property
-    def plain_tokenizer(self) -> PlainTokenizer:
-        """The same tokenizer without TensorFlow, which takes less time for a few texts outside of a graph."""
-        rules = self.lowercase, self.strip_accents, self.split_cjk, self.special_tokens_in_text
-        return PlainTokenizer(self.vocabulary, *rules, max_word_length=self.max_word_length)
 
     @property
     def _engine(self) -> Any:

@@ -3,7 +3,7 @@
 import logging
 from collections.abc import Sequence
 from contextlib import AbstractContextManager, nullcontext
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
@@ -29,7 +29,8 @@ class TokenizedRows:
     """Rows of one or more segments, as ids. An example is one row, or several that the model compares.
 
     segments: ragged int32 ids [R, (pieces)], in TensorFlow or numpy, one for each segment of a row. packer: its
-    `max_length` limits a row. rows_per_example: 1, or for example the number of choices.
+    `max_length` limits a row. rows_per_example: 1, or for example the number of choices. advice: for the log, if rows
+    are too long.
 
     >>> import tensorflow as tf
     >>> rows = TokenizedRows([tf.ragged.constant([[5], [6, 7, 8], [9]])], Packer(2, 3, 0, max_length=4))
@@ -42,8 +43,7 @@ class TokenizedRows:
     segments: Sequence["tf.RaggedTensor"]
     packer: Packer
     rows_per_example: int = 1
-
-    advice = ""  # for the log, if rows are too long
+    advice: str = field(default="", kw_only=True)
 
     def __len__(self) -> int:
         return len(self.lengths)

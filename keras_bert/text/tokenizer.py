@@ -55,7 +55,6 @@ class Tokenizer:
         self.lowercase = lowercase
         self.strip_accents = TextRules(lowercase, strip_accents, split_cjk).strips_accents
         self.split_cjk = split_cjk
-        self.special_tokens_in_text = special_tokens_in_text
         self.max_word_length = max_word_length
         special_tokens = tuple(vocabulary.special_tokens) if special_tokens_in_text else ()
         self._normalizer = Normalizer(lowercase, self.strip_accents, split_cjk, special_tokens)

@@ -5,6 +5,7 @@ import os
 from collections.abc import Iterable, Iterator
 
 from keras_bert.storage import read_bytes, write_text
+from keras_bert.text.rules import TextRules
 from keras_bert.text.vocabulary_learner import Learner
 
 logger = logging.getLogger("keras_bert")
@@ -107,9 +108,7 @@ class Vocabulary:
         """
         learner = Learner(
             size=size,
-            lowercase=lowercase,
-            strip_accents=strip_accents,
-            split_cjk=split_cjk,
+            rules=TextRules(lowercase, strip_accents, split_cjk),
             min_count=min_count,
             alphabet=alphabet,
             sample_bytes=sample_bytes,

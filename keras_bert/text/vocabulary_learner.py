@@ -36,9 +36,7 @@ class Learner:
     """Learns pieces; `Vocabulary.learn` explains the arguments."""
 
     size: int
-    lowercase: bool
-    strip_accents: bool | None
-    split_cjk: bool
+    rules: TextRules
     min_count: int
     alphabet: int | None
     sample_bytes: int
@@ -46,10 +44,6 @@ class Learner:
 
     def __post_init__(self) -> None:
         check_positive(self, "size", "min_count", "sample_bytes")
-
-    @property
-    def rules(self) -> TextRules:
-        return TextRules(self.lowercase, self.strip_accents, self.split_cjk)
 
     def pieces(self, sources: Iterable[str | os.PathLike], reserved: int) -> list[str]:
         """At most `size` minus `reserved` pieces: first words and beginnings of words, then those with ##."""
@@ -98,7 +92,7 @@ class Learner:
     def count_words(self, blocks: list[bytes]) -> dict[str, int]:
         """The words that the tokenizer makes of the texts, with their counts."""
         count = _counted if uses_tensorflow() else _plainly_counted
-        counted = count(blocks, self.lowercase, self.rules.strips_accents, self.split_cjk)
+        counted = count(blocks, self.rules.lowercase, self.rules.strips_accents, self.rules.split_cjk)
         counts: dict[str, int] = {}
         letters, crowded = 0, False
         for found in progress(counted, "Counting words", len(blocks)):

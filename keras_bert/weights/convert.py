@@ -47,7 +47,7 @@ def convert(
     lost = TARGETS[to].cannot_hold(checkpoint)
     kept, folder = checkpoint.without(lost), os.path.abspath(directory)  # even if it has `..` after a new folder
     with new_folder(folder) as partial:
-        TARGETS[to].write_files(kept, partial)
+        TARGETS[to].write_checkpoint(kept, partial)
         with _without_info():  # what it would say of the temporary folder is known
             written = read(partial)
         difference = compare(kept, written)

@@ -139,7 +139,7 @@ def _size(path: Path) -> int:
 
 
 def _pause(attempt: int) -> float:
-    return min(2.0**attempt, 30)
+    return 2.0**attempt  # seconds
 
 
 def _unreachable(url: str, reason: str) -> OSError:

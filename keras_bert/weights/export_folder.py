@@ -10,9 +10,9 @@ _PARTS = ("encoder", "text")  # of an export; either holds the weights
 _RUNTIMES = {"onnx": ("an ONNX", ".onnx"), "litert": ("a LiteRT", ".tflite")}  # folder, name and suffix of a model
 
 
-def find(path: Path) -> Path | None:
+def saved_model_at(path: Path) -> Path | None:
     """The SavedModel at a path: the path itself, the newest version in it, or the newest of its encoder or text."""
-    versions = [version for folder in (path, *(path / part for part in _PARTS)) for version in _versions(folder)]
+    versions = [version for folder in (path, *(path / part for part in _PARTS)) for version in numbered_folders(folder)]
     newest = max((int(version.name) for version in versions), default=0)
     for folder in (path, *(version for version in versions if int(version.name) == newest)):
         if (folder / "saved_model.pb").is_file() and (folder / EXTRA / CONFIG).is_file():
@@ -37,5 +37,6 @@ def check_no_runtime_model(path: Path, reader: str, advice: str) -> None:
             )
 
 
-def _versions(path: Path) -> list[Path]:
-    return [folder for folder in path.iterdir() if folder.name.isdecimal()] if path.is_dir() else []
+def numbered_folders(path: Path) -> list[Path]:
+    """The folders of versions in a folder, sorted by name; none if it does not exist."""
+    return sorted(folder for folder in path.glob("*") if folder.name.isdecimal() and folder.is_dir())

@@ -4,7 +4,7 @@ import dataclasses
 from pathlib import Path
 
 from keras_bert.config import CONFIG, BertConfig
-from keras_bert.storage import new_folder, read_json, write_json
+from keras_bert.storage import read_json, write_json
 from keras_bert.weights import tensor_bundle
 from keras_bert.weights.checkpoint import Checkpoint, Head, refuse_lost_heads
 from keras_bert.weights.tables import Naming, Row, Stored, Table, read_all, to_their_names
@@ -107,13 +107,7 @@ def cannot_hold(checkpoint: Checkpoint) -> dict[str, str]:
 
 
 def write_checkpoint(checkpoint: Checkpoint, folder: Path) -> None:
-    """Write a folder that google-research/bert's scripts read."""
-    with new_folder(folder) as partial:
-        write_files(checkpoint, partial)
-
-
-def write_files(checkpoint: Checkpoint, folder: Path) -> None:
-    """Write what the scripts read into a folder; tokenizer_config.json has the rules that they take as flags.
+    """Write what google-research/bert's scripts read; tokenizer_config.json has the rules that they take as flags.
 
     The scripts do not have the erf GELU: its name in the config stays ours, which they refuse and we read back.
     """
@@ -125,6 +119,7 @@ def write_files(checkpoint: Checkpoint, folder: Path) -> None:
     data = dataclasses.asdict(config)
     if config.hidden_act == "gelu_tanh":
         data["hidden_act"] = "gelu"
+    folder.mkdir(parents=True, exist_ok=True)
     write_json(folder / CONFIG, data)
     tensor_bundle.write_arrays(folder / PREFIX, arrays)
     checkpoint.write_tokenizer(folder)

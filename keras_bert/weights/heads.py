@@ -32,7 +32,7 @@ def load_head(
         raise ValueError(
             f"{checkpoint.source} has no head {', '.join(map(repr, missing))}. Load it with the class of the task that "
             "it was trained on, or train a new head: pass keras_bert.load(source) to the class of your task. "
-            f"Received: {_listed(checkpoint)}"
+            f"Received: {'the heads ' + ', '.join(checkpoint.heads) if checkpoint.heads else 'no head'}"
         )
     return checkpoint, build(checkpoint, dtype=dtype, seq_length=seq_length)
 
@@ -124,7 +124,3 @@ def _with_settings(task: Any, settings: dict[str, Any], source: str) -> Any:
 def _is(value: Any, saved: Any) -> bool:
     """Whether a setting has the value that was saved; tuples are saved as lists."""
     return value == saved if not isinstance(value, tuple) else list(value) == saved
-
-
-def _listed(checkpoint: Checkpoint) -> str:
-    return f"the heads {', '.join(checkpoint.heads)}" if checkpoint.heads else "no head"

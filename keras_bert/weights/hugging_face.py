@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from keras_bert.config import BertConfig
-from keras_bert.storage import new_folder, read_json, write_json
+from keras_bert.storage import read_json, write_json
 from keras_bert.text.wordpiece import MAX_CHARACTERS
 from keras_bert.weights import sentence_transformers
 from keras_bert.weights.checkpoint import Checkpoint, Head, changed_text_settings, refuse_lost_heads
@@ -76,7 +76,8 @@ ACTIVATIONS = {"gelu_erf": "gelu", "gelu_tanh": "gelu_pytorch_tanh"}
 
 def read_checkpoint(path: Path) -> Checkpoint | None:
     """A folder that transformers or sentence-transformers wrote; None where the path is in another format."""
-    path = _folder(path)
+    if path.name.removesuffix(".index.json") in WEIGHT_FILES and path.is_file():
+        path = path.parent
     folder = transformer_folder(path)
     config = folder / "config.json"
     if not path.is_dir() or not config.is_file() or "class_name" in read_json(config):
@@ -143,11 +144,6 @@ def _checkpoint(path: Path, folder: Path, arrays: dict[str, Stored], form: str) 
         left_out=left_out,
         text_settings=settings,
     )
-
-
-def _folder(path: Path) -> Path:
-    """The folder that is at a path, or whose weights are."""
-    return path.parent if path.name.removesuffix(".index.json") in WEIGHT_FILES and path.is_file() else path
 
 
 def _plain_names(stored: dict[str, Stored], folder: Path) -> dict[str, Stored]:
@@ -242,13 +238,7 @@ def cannot_hold(checkpoint: Checkpoint) -> dict[str, str]:
 
 
 def write_checkpoint(checkpoint: Checkpoint, folder: Path) -> None:
-    """Write a folder that transformers loads."""
-    with new_folder(folder) as partial:
-        write_files(checkpoint, partial)
-
-
-def write_files(checkpoint: Checkpoint, folder: Path) -> None:
-    """Write the files of such a folder into one that exists."""
+    """Write what transformers loads into a folder."""
     refuse_lost_heads(checkpoint, cannot_hold(checkpoint))
     architecture = _architecture(set(checkpoint.heads))
     config = checkpoint.config
@@ -266,6 +256,7 @@ def write_files(checkpoint: Checkpoint, folder: Path) -> None:
             data["id2label"] = {str(i): label for i, label in enumerate(labels)}
             data["label2id"] = {label: i for i, label in enumerate(labels)}
             data["problem_type"] = _MULTI_LABEL if head.multi_label else _PROBLEM_TYPES.get(name)
+    folder.mkdir(parents=True, exist_ok=True)
     write_json(folder / "config.json", data)
     write_weights(folder, arrays)
     checkpoint.write_tokenizer(folder)

@@ -145,7 +145,7 @@ def _remove_partials(folder: Path) -> None:
         tag = partial.name.split(".")[0]
         with suppress(OSError, RuntimeError), lock(locks / f"{tag}.lock"):
             partial.unlink()
-    # Without a lock of its own: a name in refs, and the list of files in trees, each written in an instant.
+    # These have no locks: the names in refs and the lists of files in trees, each of which is written in an instant.
     for partial in (*folder.glob("refs/**/*.????????.tmp"), *folder.glob("trees/tmp????????.tmp")):
         with suppress(OSError):
             partial.unlink()

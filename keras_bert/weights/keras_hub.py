@@ -1,15 +1,14 @@
 """KerasHub's BERT presets and live `BertBackbone` objects, read and written."""
 
 import dataclasses
+import math
 from pathlib import Path
 from typing import Any
 
 import keras
-import numpy as np
 
 from keras_bert.config import BertConfig
-from keras_bert.installation import need
-from keras_bert.storage import new_folder, read_json, write_json
+from keras_bert.storage import read_json, write_json
 from keras_bert.text.rules import TextRules
 from keras_bert.text.vocabulary import Vocabulary
 from keras_bert.weights import weights_h5
@@ -157,15 +156,6 @@ def from_backbone(backbone: Any) -> Checkpoint:
     return Checkpoint(backbone.name, "KerasHub BertBackbone", config, weights)
 
 
-def to_backbone(checkpoint: Checkpoint, **kwargs: Any) -> Any:
-    """A live `keras_hub.models.BertBackbone` with the checkpoint's encoder."""
-    keras_hub = need("keras_hub", "`to_backbone`", "keras-nlp")
-    backbone = keras_hub.models.BertBackbone(**_their_config(checkpoint.config), **kwargs)
-    for name, entry in to_their_names(ENCODER, checkpoint.weights, checkpoint.config).items():
-        _variable(backbone, name).assign(entry.read())
-    return backbone
-
-
 def _variable(backbone: Any, name: str) -> Any:
     """The variable of a live backbone that a file has under `name`; Keras names a file's groups after attributes."""
     first, layer, *attributes, _, index = name.split("/")
@@ -200,13 +190,7 @@ def cannot_hold(checkpoint: Checkpoint) -> dict[str, str]:
 
 
 def write_checkpoint(checkpoint: Checkpoint, folder: Path) -> None:
-    """Write a preset of the encoder that keras_hub loads; this needs no keras_hub."""
-    with new_folder(folder) as partial:
-        write_files(checkpoint, partial)
-
-
-def write_files(checkpoint: Checkpoint, folder: Path) -> None:
-    """Write the files of a preset into a folder that exists."""
+    """Write a preset of the encoder that keras_hub loads into a folder; this needs no keras_hub."""
     refuse_lost_heads(checkpoint, cannot_hold(checkpoint))
     config = checkpoint.config
     settings = _their_config(config)
@@ -221,8 +205,9 @@ def write_files(checkpoint: Checkpoint, folder: Path) -> None:
         groups.setdefault(name.rsplit("/vars/", 1)[0], []).append(arrays[name])
     live = _live_names(config.num_hidden_layers)
     entries = ((group, live.get(group, group.split("/")[-1]), stored) for group, stored in groups.items())
-    count = sum(int(np.prod(entry.shape)) for entry in checkpoint.weights.values())
+    count = sum(math.prod(entry.shape) for entry in checkpoint.weights.values())
     versions = {"keras_version": keras.__version__, "keras_hub_version": "0.32.0", "parameter_count": count}
+    folder.mkdir(parents=True, exist_ok=True)
     weights_h5.write_weights(folder / WEIGHTS, entries)
     write_json(folder / "config.json", _object("bert_backbone", "BertBackbone", settings))
     write_json(folder / "metadata.json", {**versions, "written_by": _MAKER})

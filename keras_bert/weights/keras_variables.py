@@ -5,7 +5,7 @@ Nothing in them is run: the layers are not built, and functions stored in an HDF
 
 import json
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import count
 from pathlib import Path
 from typing import Any, NoReturn
@@ -52,7 +52,7 @@ class Variables:
                 new = re.sub(pattern, plain, new)
             add(stored, new, entry, self.path)
             places[new] = self.places[name]
-        return Variables(self.path, self.folder, stored, places, self.layers, self.left_out)
+        return replace(self, stored=stored, places=places)
 
 
 def is_saved_model(path: Path) -> bool:

@@ -4,7 +4,7 @@ from pathlib import Path
 
 from keras_bert.text.vocabulary import Vocabulary
 from keras_bert.weights import download, zoo
-from keras_bert.weights.export_folder import find
+from keras_bert.weights.export_folder import saved_model_at
 from keras_bert.weights.keras_archive import dicts_with, keras_config
 from keras_bert.weights.tokenizer_files import VOCABULARY
 
@@ -20,7 +20,7 @@ def known_vocabulary(source: str) -> Vocabulary | None:
         package = download.package(release.package) if release.package else None
         places = [package, download.google_folder(release.google, download.home()) if release.google else None]
     for place in filter(None, places):
-        for file in (place / VOCABULARY, (find(place) or place) / "assets" / VOCABULARY):
+        for file in (place / VOCABULARY, (saved_model_at(place) or place) / "assets" / VOCABULARY):
             if file.is_file():
                 return Vocabulary.from_file(file)
         for found in dicts_with(keras_config(place), "vocabulary", "lowercase"):  # of a Preprocessor

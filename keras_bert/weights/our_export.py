@@ -26,7 +26,7 @@ from keras_bert.weights.checkpoint import (
     changed_text_settings,
     text_settings_of,
 )
-from keras_bert.weights.export_folder import EXTRA, TASK, find
+from keras_bert.weights.export_folder import EXTRA, TASK, saved_model_at
 from keras_bert.weights.keras_file import rebuilding
 from keras_bert.weights.our_folder import read_pooling, write_pooling
 from keras_bert.weights.tables import HEADS, Row, Shape, Stored, Table, encoder_shapes, finite, head_shapes, read_all
@@ -61,7 +61,7 @@ def write_settings(model: Any, folder: Path, seq_length: int | None = None) -> N
 
 def read_task(path: Path) -> Any:
     """The task of an export with all its settings; None where the path is no export, or one of a `Bert`."""
-    folder = find(path)
+    folder = saved_model_at(path)
     if folder is None or not (folder / EXTRA / TASK).is_file():
         return None
     config = read_json(folder / EXTRA / TASK)
@@ -110,7 +110,7 @@ def _blocks_of(stored: dict[str, Stored]) -> AbstractContextManager[None]:
 
 def read_checkpoint(path: Path) -> Checkpoint | None:
     """The checkpoint at a path; None where it is in another format."""
-    folder = find(path)
+    folder = saved_model_at(path)
     if folder is None:
         return None
     extra = folder / EXTRA

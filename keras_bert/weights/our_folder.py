@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from keras_bert.config import CONFIG, BertConfig
-from keras_bert.storage import new_file, new_folder, read_json, write_json
+from keras_bert.storage import new_file, read_json, write_json
 from keras_bert.vectors import Pooling
 from keras_bert.weights import weights_h5
 from keras_bert.weights.checkpoint import Checkpoint, Head, changed_text_settings, refuse_lost_heads
@@ -94,13 +94,7 @@ def cannot_hold(checkpoint: Checkpoint) -> dict[str, str]:
 
 
 def write_checkpoint(checkpoint: Checkpoint, folder: Path) -> None:
-    """Write our folder; Keras's own `load_weights` reads its weights too."""
-    with new_folder(folder) as partial:
-        write_files(checkpoint, partial)
-
-
-def write_files(checkpoint: Checkpoint, folder: Path) -> None:
-    """Write the files of our folder into one that exists. The weights come last: with them, it is complete."""
+    """Write our files into a folder, the weights last: with them, it is complete. Keras can load these weights too."""
     refuse_lost_heads(checkpoint, cannot_hold(checkpoint))
     arrays = dict(checkpoint.weights)
     for head in checkpoint.heads.values():
@@ -114,6 +108,7 @@ def write_files(checkpoint: Checkpoint, folder: Path) -> None:
         for name, head in checkpoint.heads.items()
         if head.labels or head.multi_label
     }
+    folder.mkdir(parents=True, exist_ok=True)
     if settings:
         write_json(folder / _HEADS, settings)
     write_pooling(checkpoint.pooling, folder)

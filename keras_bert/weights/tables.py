@@ -93,11 +93,11 @@ class Naming:
 
 def blocks(table: Iterable[Row], config: BertConfig) -> list[Row]:
     """The table with a row for each encoder block in place of {i}."""
-    rows = []
-    for row in table:
-        for i in range(config.num_hidden_layers if "{i}" in row.ours else 1):
-            rows.append(replace(row, theirs=numbered(row.theirs, i), ours=numbered(row.ours, i)))
-    return rows
+    return [
+        replace(row, theirs=numbered(row.theirs, i), ours=numbered(row.ours, i))
+        for row in table
+        for i in range(config.num_hidden_layers if "{i}" in row.ours else 1)
+    ]
 
 
 def numbered(name: str, i: int) -> str:

@@ -1,6 +1,7 @@
 """The weight files of a HuggingFace folder: safetensors, and torch's, TensorFlow's and Flax's own."""
 
 import json
+import math
 import zipfile
 from collections.abc import Callable, Mapping
 from functools import partial
@@ -80,8 +81,8 @@ def _read(path: Path, start: int, entry: dict[str, Any]) -> np.ndarray:
             f"Received: {entry['dtype']}"
         )
     shape, (begin, _) = entry["shape"], entry["data_offsets"]
-    count = int(np.prod(shape, dtype=int))
-    return np.fromfile(path, np.dtype(dtypes[entry["dtype"]]), count, offset=start + begin).reshape(shape)
+    kind, count = np.dtype(dtypes[entry["dtype"]]), math.prod(shape)
+    return np.fromfile(path, kind, count, offset=start + begin).reshape(shape)
 
 
 def _sharded(path: Path, read: Callable[[Path], dict[str, Stored]]) -> dict[str, Stored]:

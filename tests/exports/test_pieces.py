@@ -62,7 +62,7 @@ def test_what_is_kept(signatures, bert, pair):
 def test_what_a_task_for_long_texts_keeps(bert, long):
     """The pieces of the packed row, or of its windows; of more than 2 * SEQ_LENGTH, only the first are listed."""
     task = keras_bert.TextClassifier(bert, labels=("bad", "good"), long=long)
-    made = preprocess_signatures(TextReader.of(task, SEQ_LENGTH))
+    made = preprocess_signatures(TextReader.of(task, SEQ_LENGTH), task.bert.preprocessor.tokenize)
     text = " ".join(f"w{number % 7}" for number in range(2 * SEQ_LENGTH - 3))
     found = made["pieces"].function(tf.constant([text]))
     kept = [id for id, kept in zip(_column(found, "id", 0), _column(found, "kept", 0), strict=True) if kept]

@@ -192,6 +192,6 @@ def test_the_newest_version_of_any_part_is_loaded(tmp_path):
             (tmp_path / part / version / "saved_model.pb").touch()
             if part != "preprocess":
                 (tmp_path / part / version / "assets.extra" / "bert_config.json").touch()
-    assert export_folder.find(tmp_path) == tmp_path / "text" / "2"
+    assert export_folder.saved_model_at(tmp_path) == tmp_path / "text" / "2"
     (tmp_path / "text" / "2" / "saved_model.pb").unlink()
-    assert export_folder.find(tmp_path) is None
+    assert export_folder.saved_model_at(tmp_path) is None

@@ -1,5 +1,7 @@
 """A model of 1 layer and width 8 to start a run from."""
 
+from pathlib import Path
+
 import keras
 
 import keras_bert
@@ -19,4 +21,4 @@ def write_source(folder, vocabulary, positions):
         initializer_range=0.2,
     )
     bert = keras_bert.Bert(config, keras_bert.Preprocessor(vocabulary, seq_length=16))
-    our_folder.write_checkpoint(Checkpoint.of(bert), folder)
+    our_folder.write_checkpoint(Checkpoint.of(bert), Path(folder))

@@ -6,25 +6,27 @@ import json
 import socket
 import threading
 import time
+from unittest.mock import patch
 
 
 @contextlib.contextmanager
 def running(application, port=0):
     """Runs an application in a thread; yields the address and the port."""
-    from keras_bert.serving.connections import server
+    from keras_bert.serving import connections
 
     place = socket.create_server(("127.0.0.1", port))
-    one = server(application, stop_seconds=1.0)
-    thread = threading.Thread(target=one.run, kwargs={"sockets": [place]})
-    thread.start()
-    try:
-        while not one.started:
-            time.sleep(0.01)
-        yield place.getsockname()
-    finally:
-        one.should_exit = True
-        thread.join(20)
-        place.close()
+    with patch.object(connections, "STOP_SECONDS", 1.0):
+        one = connections.server(application)
+        thread = threading.Thread(target=one.run, kwargs={"sockets": [place]})
+        thread.start()
+        try:
+            while not one.started:
+                time.sleep(0.01)
+            yield place.getsockname()
+        finally:
+            one.should_exit = True
+            thread.join(20)
+            place.close()
 
 
 @contextlib.contextmanager

@@ -14,29 +14,32 @@ REQUEST = b"POST /v1/models/none:predict HTTP/1.1\r\nHost: here\r\n"
 
 
 @contextlib.contextmanager
-def _running(answering=None, **limits):
+def _running(answering=None, **seconds):
     """The port of a server, by default of one without models, and the function that stops it."""
-    from keras_bert.serving.connections import server
+    from keras_bert.serving import connections
     from keras_bert.serving.server import application
 
     place = socket.create_server(("127.0.0.1", 0))
-    running = server(answering or application({}), **limits)
-    running.config.load()
-    thread = threading.Thread(target=running.run, kwargs={"sockets": [place]})
-    thread.start()
-    try:
-        while not running.started:
-            time.sleep(0.01)
+    with pytest.MonkeyPatch.context() as patch:
+        for name, value in seconds.items():
+            patch.setattr(connections, name, value)
+        running = connections.server(answering or application({}))
+        running.config.load()
+        thread = threading.Thread(target=running.run, kwargs={"sockets": [place]})
+        thread.start()
+        try:
+            while not running.started:
+                time.sleep(0.01)
 
-        def stop():
-            running.should_exit = True
+            def stop():
+                running.should_exit = True
+                thread.join(20)
+                assert not thread.is_alive()
+
+            yield place.getsockname()[1], stop
+        finally:
+            running.should_exit = running.force_exit = True
             thread.join(20)
-            assert not thread.is_alive()
-
-        yield place.getsockname()[1], stop
-    finally:
-        running.should_exit = running.force_exit = True
-        thread.join(20)
 
 
 def _answer(client):
@@ -57,7 +60,7 @@ def _answer(client):
     ],
 )
 def test_requests_that_never_end(sent):
-    with _running(request_seconds=0.5) as (port, _), socket.create_connection(("127.0.0.1", port), 20) as client:
+    with _running(REQUEST_SECONDS=0.5) as (port, _), socket.create_connection(("127.0.0.1", port), 20) as client:
         client.sendall(sent)
         status, answer = _answer(client)
     assert status == 408
@@ -68,7 +71,7 @@ def test_requests_that_never_end(sent):
 def test_a_second_request_that_never_ends():
     """Its beginning comes with the first one."""
     first, second = REQUEST + b"Content-Length: 2\r\n\r\n{}", REQUEST + b"Content-Length: 100\r\n\r\n{"
-    with _running(request_seconds=0.5) as (port, _), socket.create_connection(("127.0.0.1", port), 20) as client:
+    with _running(REQUEST_SECONDS=0.5) as (port, _), socket.create_connection(("127.0.0.1", port), 20) as client:
         client.sendall(first + second)
         said = b"".join(iter(lambda: client.recv(1 << 16), b""))
     assert [part[:3] for part in said.split(b"HTTP/1.1 ")[1:]] == [b"404", b"408"]
@@ -77,7 +80,7 @@ def test_a_second_request_that_never_ends():
 @pytest.mark.network
 @pytest.mark.parametrize("sent", [b"Content-Length: 100\r\n\r\n", b"Transfer-Encoding: chunked\r\n\r\nnone\r\n"])
 def test_a_refused_head_has_no_body(sent, capsys):
-    with _running(request_seconds=0.5) as (port, _), socket.create_connection(("127.0.0.1", port), 20) as client:
+    with _running(REQUEST_SECONDS=0.5) as (port, _), socket.create_connection(("127.0.0.1", port), 20) as client:
         client.sendall(b"HEAD / HTTP/1.1\r\nHost: here\r\n" + sent)
         said = b"".join(iter(lambda: client.recv(1 << 16), b""))
     assert said.endswith(b"\r\n\r\n")
@@ -91,7 +94,7 @@ def test_a_client_that_does_not_read_its_answer(capsys):
             await send({"type": "http.response.start", "status": 200, "headers": []})
             await send({"type": "http.response.body", "body": b" " * (32 << 20)})
 
-    with _running(answering, request_seconds=0.5) as (port, _), socket.socket() as client:
+    with _running(answering, REQUEST_SECONDS=0.5) as (port, _), socket.socket() as client:
         client.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
         client.settimeout(20)
         client.connect(("127.0.0.1", port))
@@ -107,14 +110,14 @@ def test_a_client_that_does_not_read_its_answer(capsys):
 
 @pytest.mark.network
 def test_clients_that_send_nothing():
-    with _running(request_seconds=0.5) as (port, _), socket.create_connection(("127.0.0.1", port), 20) as client:
+    with _running(REQUEST_SECONDS=0.5) as (port, _), socket.create_connection(("127.0.0.1", port), 20) as client:
         assert client.recv(1) == b""
 
 
 @pytest.mark.network
 def test_time_counts_for_each_request():
     """A connection that stays open for longer than a request may take is served."""
-    with _running(request_seconds=0.5) as (port, _), socket.create_connection(("127.0.0.1", port), 20) as client:
+    with _running(REQUEST_SECONDS=0.5) as (port, _), socket.create_connection(("127.0.0.1", port), 20) as client:
         for _ in range(4):
             client.sendall(REQUEST + b"Content-Length: 2\r\n\r\n{}")
             said = b""
@@ -147,7 +150,7 @@ def test_broken_http(sent, status, capsys):
 @pytest.mark.network
 @pytest.mark.parametrize("sent", [b"", b"POST / HTTP/1.1\r\nHost", REQUEST + b"Content-Length: 100\r\n\r\n{"])
 def test_a_stalled_client_does_not_keep_the_server_from_ending(sent, capsys):
-    with _running(stop_seconds=0.5) as (port, stop), socket.create_connection(("127.0.0.1", port), 20) as client:
+    with _running(STOP_SECONDS=0.5) as (port, stop), socket.create_connection(("127.0.0.1", port), 20) as client:
         client.sendall(sent)
         time.sleep(0.2)
         stop()

@@ -126,9 +126,9 @@ def test_features_for_every_row(kit):
     assert read_classify_request(json.dumps(body).encode(), signatures).texts == [[b"w1"]] * 256
 
 
-def test_texts_that_wait_to_be_counted_have_a_limit(kit):
+def test_texts_that_wait_to_be_counted_have_a_limit(kit, monkeypatch):
+    monkeypatch.setattr("keras_bert.serving.batcher.MAX_WAITING_BYTES", 1000)
     version = find_models(kit)[NAME][1]
-    version.threads = BatchThreads(max_bytes=1000)
     request = ModelRequest("serving_default", {"text": np.array([b"w1 " * 200], object)}, True, [[b"w1 " * 200]])
 
     async def main():
@@ -249,11 +249,12 @@ def test_batches_of_long_rows():
 
 
 @pytest.mark.parametrize("rows", [[b"a" * 600], [[b"a" * 150, b"a", b"", b""]]])
-def test_waiting_requests_have_a_limit_in_bytes(rows):
+def test_waiting_requests_have_a_limit_in_bytes(rows, monkeypatch):
     """The limit is one for all signatures together, and counts strings after padding."""
+    monkeypatch.setattr("keras_bert.serving.batcher.MAX_WAITING_BYTES", 1000)
 
     async def main():
-        threads = BatchThreads(max_bytes=1000)
+        threads = BatchThreads()
         batchers = [Batcher(lambda columns: columns, threads) for _ in range(2)]
         for _ in range(2):  # those that waited no longer count
             asked = [batcher({"text": np.array(rows, object)}) for batcher in 2 * batchers]

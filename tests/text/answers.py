@@ -12,6 +12,7 @@ if __name__ == "__main__" and sys.argv[1] != "none":
         sys.modules[missing] = None  # importing it fails, as where it is not installed
 
 import dataclasses
+from pathlib import Path
 
 import keras
 import numpy as np
@@ -31,7 +32,7 @@ def save_all(folder, *kinds):
     """One task of each of these kinds, and a pretrained model."""
     for kind in kinds:
         small_task(kind, small_bert(**NO_DROPOUT)).save(f"{folder}/{kind}.keras")
-    our_folder.write_checkpoint(small.checkpoint("mlm", "nsp"), f"{folder}/pretrained")
+    our_folder.write_checkpoint(small.checkpoint("mlm", "nsp"), Path(folder, "pretrained"))
 
 
 def all_answers(folder, *kinds):

@@ -10,6 +10,7 @@ import keras_bert
 from keras_bert.tasks.text_classifier import TextClassifier
 from keras_bert.tasks.text_regressor import TextRegressor
 from keras_bert.weights import hugging_face
+from keras_bert.weights.convert import convert
 from keras_bert.weights.load import build, read
 from tests.parity.oracles import hugging_face_inputs
 from tests.weights import small
@@ -295,7 +296,7 @@ def test_a_folder_appears_complete_or_not_at_all(tmp_path, monkeypatch):
 
     monkeypatch.setattr(hugging_face, "write_weights", fail)
     with pytest.raises(OSError, match="No space"):
-        hugging_face.write_checkpoint(small.checkpoint(), tmp_path / "model")
+        convert(small.checkpoint(), "hf", tmp_path / "model")
     assert list(tmp_path.iterdir()) == []
 
 

@@ -130,12 +130,11 @@ def _weights(directory: str) -> str:
 def write_model(pretrainer: Any, directory: str) -> None:
     """Write the finished model in the package's own format. The weights come last: with them, it is complete."""
     if not storage.is_remote(directory):
-        our_folder.write_files(Checkpoint.of(pretrainer), Path(directory))
+        our_folder.write_checkpoint(Checkpoint.of(pretrainer), Path(directory))
         return
     with tempfile.TemporaryDirectory() as folder:
-        written = Path(folder) / "model"
-        our_folder.write_checkpoint(Checkpoint.of(pretrainer), written)
-        for path in sorted(written.iterdir(), key=lambda path: path.name == our_folder.WEIGHTS):
+        our_folder.write_checkpoint(Checkpoint.of(pretrainer), Path(folder))
+        for path in sorted(Path(folder).iterdir(), key=lambda path: path.name == our_folder.WEIGHTS):
             with storage.new_file(f"{directory}/{path.name}") as temporary:
                 tf.io.gfile.copy(str(path), temporary, overwrite=True)
 

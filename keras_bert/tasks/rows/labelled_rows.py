@@ -34,7 +34,6 @@ class LabelledRows(TokenizedRows):
     targets: Any = None
     weights: Any = None
     decoding: Any = None
-    advice: str = ""
     others: dict[str, np.ndarray] = field(default_factory=dict)
 
     @property

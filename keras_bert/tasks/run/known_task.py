@@ -5,7 +5,7 @@ from typing import Any
 
 from keras_bert.storage import json_list, read_json
 from keras_bert.tasks.run.run_folder import LABELS, folder_of
-from keras_bert.weights.export_folder import EXTRA, TASK, find
+from keras_bert.weights.export_folder import EXTRA, TASK, saved_model_at
 from keras_bert.weights.keras_archive import dicts_with, keras_config
 
 
@@ -26,5 +26,5 @@ def known_labels(source: str | Path) -> list[str] | None:
 
 def _saved(source: str | Path) -> Any:
     """What Keras has saved of the class and its settings."""
-    export = find(Path(source))
+    export = saved_model_at(Path(source))
     return keras_config(Path(source)) if export is None else read_json(export / EXTRA / TASK)
