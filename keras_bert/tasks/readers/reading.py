@@ -1,12 +1,12 @@
 """Reading: where a file holds its texts and labels, for training, evaluation and prediction alike."""
 
 import dataclasses
-import math
 import os
 from collections.abc import Container
 from pathlib import Path
 from typing import Any
 
+from keras_bert.checks import check_above_zero
 from keras_bert.tasks.readers.bad_rows import BadRows
 from keras_bert.tasks.readers.delimited import checked_delimiter
 from keras_bert.tasks.readers.table import SUFFIXES, Column, Table, read_table
@@ -46,10 +46,7 @@ class Reading:
                 "`separator` is empty. Give at least one character, or leave it out if each text has one label. "
                 "Received: separator=''"
             )
-        if not 0 < self.scale < math.inf:  # nor NaN
-            raise ValueError(
-                f"`scale` must be a number above 0. Scores are divided by it. Received: scale={self.scale}"
-            )
+        check_above_zero("scale", self.scale)
         if self.delimiter is not None:
             object.__setattr__(self, "delimiter", checked_delimiter(self.delimiter))
         checked_encoding(self.encoding)
