@@ -86,14 +86,14 @@ def read_choices(
 def labelled_rows(path: str | os.PathLike, reading: Reading, *, labels: bool = True) -> Rows:
     """Texts or pairs with labels; with labels=False, here and in the next, only what the task is asked."""
     label = reading.label if labels else None
-    options = {**reading.table_options, **reading.other_options}
+    options = reading.table_options | {"number": reading.number, "category": reading.category}
     return read_labels(path, reading.texts, label, separator=reading.separator, **options)
 
 
 def scored_rows(path: str | os.PathLike, reading: Reading, *, labels: bool = True) -> Rows:
     """Texts or pairs with numbers."""
     label = reading.label if labels else None
-    options = {**reading.table_options, **reading.other_options}
+    options = reading.table_options | {"number": reading.number, "category": reading.category}
     return read_scores(path, reading.texts, label, scale=reading.scale, **options)
 
 

@@ -133,13 +133,7 @@ class Reading:
     @property
     def table_options(self) -> dict[str, Any]:
         """The options of every reader of tables."""
-        names = ("format", "header", "delimiter", "encoding", "skip_empty", "skip_bad")
-        return {name: getattr(self, name) for name in names}
-
-    @property
-    def other_options(self) -> dict[str, Any]:
-        """The options of the readers whose tasks have other columns."""
-        return {"number": self.number, "category": self.category}
+        return {name: getattr(self, name) for name in TABLE_FIELDS if name not in ("text", "label")}
 
     def check_format(self, command: str, formats: tuple[str, ...]) -> None:
         """Refuse a format that a task cannot read."""
