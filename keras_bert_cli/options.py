@@ -124,6 +124,17 @@ def columns(values: Iterable[str]) -> tuple[str | int, ...]:
     return tuple(map(column, values))
 
 
+TextFile = Annotated[
+    Path,
+    typer.Argument(
+        dir_okay=False,
+        allow_dash=True,
+        help="A file with one text per line, a table (.tsv, .csv, .jsonl, .parquet), or - for standard input.",
+    ),
+]
+TextColumn = Annotated[
+    str, typer.Option(callback=column, help="Column of a table with the text, by name or by number from 0.")
+]
 _format = partial(
     typer.Option,
     help="tsv, csv, jsonl, parquet or label-text; for tag conll, conllu or klue-ner; for answer squad or korquad.",
