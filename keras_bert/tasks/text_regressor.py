@@ -24,7 +24,7 @@ from keras_bert.tasks.long_text_task import LongTextTask, text_vectors
 from keras_bert.tasks.metrics import number_scores
 from keras_bert.tasks.readers import TABLE_FIELDS, Rows, RowStream
 from keras_bert.tasks.readers.columns import scored_rows
-from keras_bert.tasks.reports.findings import Findings, text_columns
+from keras_bert.tasks.reports.findings import Findings, columns_by_name
 from keras_bert.tasks.reports.number_findings import number_findings
 from keras_bert.tasks.rows.labelled_rows import LabelledRows
 from keras_bert.tasks.signature import Logits, Signature, pack_texts, strings
@@ -133,7 +133,7 @@ class TextRegressor(LongTextTask):
 
     def findings(self, x: Any, y: Any, examples: LabelledRows, logits: list[np.ndarray], **options: Any) -> Findings:
         answers = np.array(self.decoded(examples, logits, len(y)))
-        return number_findings(text_columns(x, self._names(x)), self.target_ids(y), answers)
+        return number_findings(columns_by_name(x, self._names(x)), self.target_ids(y), answers)
 
     # === Training ===
 

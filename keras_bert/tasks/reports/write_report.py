@@ -13,7 +13,7 @@ from keras_bert.pictures.report_page import report_page
 from keras_bert.progress import ProgressLog
 from keras_bert.storage import new_folder, write_text
 from keras_bert.tasks.metrics.by_label import one_sided
-from keras_bert.tasks.reports.findings import Findings, text_columns
+from keras_bert.tasks.reports.findings import Findings, columns_by_name
 from keras_bert.tasks.reports.integrated_gradients import integrated_gradients
 from keras_bert.tasks.reports.near_duplicates import SIMILARITY, near_duplicates
 from keras_bert.wording import listed, plural
@@ -47,7 +47,7 @@ def write_report(
         warnings = one_sided(details, count)
         duplicates = None
         if training is not None:
-            of_training = text_columns(training, tuple(findings.columns))
+            of_training = columns_by_name(training, tuple(findings.columns))
             if lost := [name for name in texts if name not in of_training]:
                 raise ValueError(
                     f"The training rows have other columns of texts than the rows of the report. Pass rows of the "

@@ -54,7 +54,7 @@ def check_sentences(rows: Rows | RowStream, loss: str | None) -> None:
     if name == "cosine":
         check_cosines(number_column(sample.y, "score"), sample.place, OTHER_LOSS)
     if form == "labels" and len(rows) > 1:
-        check_labels(len({*sample.y}), len(rows), rows.path)
+        check_label_count(len({*sample.y}), len(rows), rows.path)
     if form == "pairs" and isinstance(sample.x, tuple):
         check_ranked(*sample.x[1:], place=sample.place)
 
@@ -96,7 +96,7 @@ def check_score(best_by: str | None, rows: Rows) -> None:
         check_choice("best_by", best_by, SCORES[_form_of_rows(rows)])
 
 
-def check_labels(labels: int, texts: int, where: str) -> None:
+def check_label_count(labels: int, texts: int, where: str) -> None:
     """Refuse labels that are all the same, or of which no two are."""
     if labels == texts:
         raise ValueError(
