@@ -96,11 +96,10 @@ def means_of(task: Any, examples: Any, logits: list[np.ndarray]) -> dict[str, fl
     They do not depend on the size of the batches, except where a loss compares the rows of a batch with one another:
     there, a batch is `CHUNK` rows. Under several devices the metrics are those of the task itself.
     """
-    totals = np.zeros(2)
-    sums: dict[str, Any] = {}
+    sums: dict[str, Any] = {"loss": np.zeros(2)}
+    found: dict[str, Any] = {}
     if not task.is_distributed:
         task.reset_metrics()
-    found: dict[str, Any] = {}
     for start in range(0, len(examples), CHUNK):
         index = examples.order[start : start + CHUNK]
         batch = task.stack_logits([logits[number] for number in index])
@@ -114,12 +113,10 @@ def means_of(task: Any, examples: Any, logits: list[np.ndarray]) -> dict[str, fl
         count = float(ops.sum(weight)) if by_weight else len(index)
         if count:
             loss = float(task.held_out_loss(examples, y, batch, weight))
-            totals += loss * count, count
+            sums["loss"] += loss * count, count
         found = task.compute_metrics(None, y, batch, weight)
-    if task.is_distributed:
-        return {name: float(total / count) if count else 0.0 for name, (total, count) in sums.items()}
-    metrics = {name: float(value) for name, value in found.items() if name != "loss"}
-    return {"loss": float(totals[0] / totals[1]) if totals[1] else 0.0, **metrics}
+    means = {name: float(total / count) if count else 0.0 for name, (total, count) in sums.items()}
+    return means | {name: float(value) for name, value in found.items() if name != "loss"}
 
 
 def is_weighted_mean(loss: Any) -> bool:
