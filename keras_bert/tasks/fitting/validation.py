@@ -1,7 +1,7 @@
 """Validation: one pass over held-out rows gives the loss, the metrics and the scores of a task."""
 
 from collections.abc import Container, Sequence
-from dataclasses import dataclass
+from types import SimpleNamespace
 from typing import Any
 
 import keras
@@ -100,7 +100,7 @@ def means_of(task: Any, examples: Any, logits: list[np.ndarray]) -> dict[str, fl
     found: dict[str, Any] = {}
     if not task.is_distributed:
         task.reset_metrics()
-    for start in range(0, len(examples), CHUNK):
+    for start in range(0, len(logits), CHUNK):
         index = examples.order[start : start + CHUNK]
         batch = task.stack_logits([logits[number] for number in index])
         y, weight = map(_tensor, examples.targets_of(index, batch.shape[:2]))
@@ -146,28 +146,14 @@ def means_of_ids(
     callbacks.on_test_begin()
     each = [keras.callbacks.LambdaCallback(on_predict_batch_end=passed_on)]
     logits = task.predict(x, batch_size, verbose=0, steps=steps, callbacks=each)
-    means = means_of(task, _TargetsOfIds(len(logits), y, sample_weight), logits)
+
+    def targets_of(index: Any, shape: Any) -> tuple[Any, Any]:
+        return y[index], None if sample_weight is None else sample_weight[index]
+
+    examples = SimpleNamespace(order=np.arange(len(logits)), targets_of=targets_of)  # what `means_of` asks for
+    means = means_of(task, examples, logits)
     callbacks.on_test_end(means)
     return means
-
-
-@dataclass(frozen=True)
-class _TargetsOfIds:
-    """The targets of packed ids, as `means_of` asks for those of examples."""
-
-    count: int
-    y: Any
-    weights: Any
-
-    def __len__(self) -> int:
-        return self.count
-
-    @property
-    def order(self) -> Any:
-        return np.arange(self.count)
-
-    def targets_of(self, index: Any, shape: Any) -> tuple[Any, Any]:
-        return self.y[index], None if self.weights is None else self.weights[index]
 
 
 def _tensor(values: Any) -> Any:
