@@ -115,12 +115,12 @@ class Reading:
         """Whether the first row of a table names the columns."""
         return any(isinstance(column, str) for column in self.columns) if self.header is None else self.header
 
-    def table(self, path: str | os.PathLike, *, header: bool | None = None) -> Table:
-        """The table in a file. header: whether it has one, if the reading does not decide that."""
+    def table(self, path: str | os.PathLike) -> Table:
+        """The table in a file."""
         return read_table(
             path,
             format=self.format,
-            header=self.has_header if header is None else header,
+            header=self.has_header,
             delimiter=self.delimiter,
             encoding=self.encoding,
             bad=BadRows(path, self.skip_bad),

@@ -3,6 +3,7 @@
 import logging
 import os
 from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
 
 from keras_bert.tasks.readers.bad_rows import DROP
 from keras_bert.tasks.readers.columns import read_labels, read_scores, read_texts
@@ -172,4 +173,4 @@ def _may_have_header(path: str | os.PathLike, reading: Reading) -> bool:
 
 def _has_column(path: str | os.PathLike, reading: Reading, name: str) -> bool:
     """Whether the header of a file has a column of this name."""
-    return reading.header is not False and name in (reading.table(path, header=True).names or ())
+    return reading.header is not False and name in (replace(reading, header=True).table(path).names or ())
