@@ -313,7 +313,7 @@ def _answer(texts: list[bytes], starts: list[int], ends: list[int], scores: list
         Answer(text.decode(), None if start < 0 else start, None if end < 0 else end, score)
         for text, start, end, score in columns
     )
-    return Answer(best.text, best.start, best.end, best.score, tuple(others))
+    return replace(best, others=tuple(others))
 
 
 def _or_nan(threshold: float | None) -> float:
