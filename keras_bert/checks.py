@@ -52,8 +52,9 @@ def check_choice(name: str, value: Any, choices: Sequence[str]) -> None:
         raise ValueError(f"`{name}` must be one of {', '.join(choices)}. Received: {name}={value!r}")
 
 
-def check_engine_dtype(engine: str | None, dtype: str | None) -> None:
-    """Refuse a dtype that an engine of `inference` does not have."""
+def check_engine_dtype(engine: str | None, dtype: str) -> None:
+    """Refuse a dtype that `inference` does not have, or not with this engine."""
+    check_choice("dtype", dtype, ("float32", "bfloat16", "int8"))
     if engine == "onnxruntime" and dtype == "bfloat16":
         raise ValueError(
             'ONNX Runtime cannot multiply matrices in bfloat16 on CPUs. Use engine="tensorflow", or dtype="int8". '

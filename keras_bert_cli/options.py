@@ -67,11 +67,11 @@ def seed(used_for: str) -> Any:
 
 
 def check_inference(engine: str | None, dtype: str | None) -> None:
-    """Refuse an engine and a dtype that do not go together, before the model is loaded."""
+    """Refuse a dtype that `inference` does not have, or not with this engine, before the model is loaded."""
     with without_the_package():
         from keras_bert.checks import check_engine_dtype
 
-        check_engine_dtype(engine, dtype)
+        check_engine_dtype(engine, "float32" if dtype is None else dtype)
 
 
 def asked_by(model: Any, engine: str | None, dtype: str | None) -> Any:
