@@ -97,8 +97,7 @@ CorpusEncoding = Annotated[
 TextField = Annotated[str, typer.Option(help="Name of the field that holds the text in .jsonl files.")]
 Cased = Annotated[bool, typer.Option("--cased", help="Keep upper case and accents.")]
 KeepAccents = Annotated[
-    bool,
-    typer.Option("--keep-accents", help="Lowercase but keep accents. For Korean: Hangul syllables stay whole."),
+    bool, typer.Option("--keep-accents", help="Lowercase but keep accents. For Korean: Hangul syllables stay whole.")
 ]
 NoSplitCjk = Annotated[bool, typer.Option("--no-split-cjk", help="Do not make each Chinese character a word.")]
 

@@ -187,12 +187,7 @@ class SentenceEmbedder(CachedTask):
     # === Training ===
 
     def fit(
-        self,
-        x: Any = None,
-        y: Any = None,
-        *arguments: Any,
-        loss: SentenceLoss | str | None = None,
-        **options: Any,
+        self, x: Any = None, y: Any = None, *arguments: Any, loss: SentenceLoss | str | None = None, **options: Any
     ) -> keras.callbacks.History:
         """As that of other tasks, also with `cache_batch`: compute so many texts at a time, see `CachedTask.fit`.
 

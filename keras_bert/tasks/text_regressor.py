@@ -13,12 +13,7 @@ from keras_bert.choices import MAX_WINDOWS
 from keras_bert.layers.norm import Dropout
 from keras_bert.tasks.columns.other_columns import OtherColumns, with_columns
 from keras_bert.tasks.columns.text_columns import as_batch, check_lengths, column, two_columns
-from keras_bert.tasks.columns.value_columns import (
-    check_cosine_run,
-    check_cosines,
-    number_column,
-    warn_of_one_score,
-)
+from keras_bert.tasks.columns.value_columns import check_cosine_run, check_cosines, number_column, warn_of_one_score
 from keras_bert.tasks.heads import check_bert, encode_rows, head_layer
 from keras_bert.tasks.long_text_task import LongTextTask, text_vectors
 from keras_bert.tasks.metrics import number_scores
