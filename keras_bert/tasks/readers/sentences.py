@@ -65,21 +65,19 @@ class _StreamReader:
     """Reads tables that are parts of one file, all of them as the first one."""
 
     def __init__(self) -> None:
-        self._decided = False
-        self._learns_texts = False
-        self._label: Column | None = None
+        self._first: tuple[bool, Column | None] | None = None  # whether it has only texts, and the column of its label
 
     def __call__(self, table: Table, reading: Reading) -> Rows:
-        if not self._decided:
-            self._learns_texts = _learns_texts(table, reading)
-            self._label = None if self._learns_texts else _label_column(table, reading)
-            self._decided = True
-        if self._learns_texts:
+        if self._first is None:
+            only_texts = _learns_texts(table, reading)
+            self._first = only_texts, None if only_texts else _label_column(table, reading)
+        only_texts, label = self._first
+        if only_texts:
             _refuse_more(table, (len(row) > 1 for row in table.rows))
             return read_texts(table, reading)
-        if self._label is None and len(reading.text) == 2 and "label" in (table.names or ()):
-            _refuse_more(table, (label is not None for label in table.column("label")))
-        rows = _read(table, reading, self._label, needs_text=True)
+        if label is None and len(reading.text) == 2 and "label" in (table.names or ()):
+            _refuse_more(table, (one is not None for one in table.column("label")))
+        rows = _read(table, reading, label, needs_text=True)
         if len(reading.text) == 3:
             _, positives, negatives = rows.x
             check_negatives(positives, negatives, rows.place)
