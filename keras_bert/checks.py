@@ -31,6 +31,12 @@ def check_finite(options: Any, *names: str) -> None:
             raise ValueError(f"`{name}` must be a finite number of at least 0. Received: {name}={value!r}")
 
 
+def check_above_zero(name: str, value: Any) -> None:
+    """Raise an error for a value that is not a finite number above 0."""
+    if not isinstance(value, Real) or not 0 < float(value) < math.inf:  # refuses NaN too
+        raise ValueError(f"`{name}` must be above 0 and finite. Use another value. Received: {name}={value!r}")
+
+
 def check_share(options: Any, *names: str) -> None:
     """Raise an error for an option that is not between 0 and 1."""
     for name in names:
@@ -46,8 +52,9 @@ def check_choice(name: str, value: Any, choices: Sequence[str]) -> None:
         raise ValueError(f"`{name}` must be one of {', '.join(choices)}. Received: {name}={value!r}")
 
 
-def check_engine_dtype(engine: str | None, dtype: str | None) -> None:
-    """Refuse a dtype that an engine of `inference` does not have."""
+def check_engine_dtype(engine: str | None, dtype: str) -> None:
+    """Refuse a dtype that `inference` does not have, or not with this engine."""
+    check_choice("dtype", dtype, ("float32", "bfloat16", "int8"))
     if engine == "onnxruntime" and dtype == "bfloat16":
         raise ValueError(
             'ONNX Runtime cannot multiply matrices in bfloat16 on CPUs. Use engine="tensorflow", or dtype="int8". '

@@ -5,6 +5,7 @@ import logging
 from pathlib import Path
 from typing import Any
 
+from keras_bert.checks import check_above_zero
 from keras_bert.storage import json_object, write_json
 
 logger = logging.getLogger("keras_bert")
@@ -61,10 +62,7 @@ class BertConfig:
                     f"Correct the config. Received: {field.name}={value!r}"
                 )
         for name in _POSITIVE:
-            if not 0 < getattr(self, name) < float("inf"):  # refuses NaN too
-                raise ValueError(
-                    f"`{name}` must be above 0 and finite. Correct the config. Received: {name}={getattr(self, name)}"
-                )
+            check_above_zero(name, getattr(self, name))
         if self.num_hidden_layers > _MOST_LAYERS:  # all weights would be listed before one is found missing
             raise ValueError(
                 f"`num_hidden_layers` must be at most {_MOST_LAYERS}. Correct the config. "

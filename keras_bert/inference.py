@@ -20,7 +20,6 @@ from keras_bert.tasks.task import Task
 from keras_bert.using import using
 
 ENGINES = ("auto", "tensorflow", "onnxruntime")
-DTYPES = ("float32", "bfloat16", "int8")
 _OF_KERAS = ("predict", "evaluate", "predict_on_batch", "test_on_batch")  # which compute packed inputs
 _TRAINS = ("fit", "compile", "train_on_batch", "quantize", "enable_lora", "load_weights", "set_weights")
 
@@ -135,8 +134,7 @@ def _chosen(model: Any, engine: str, dtype: str) -> str:
         )
     refuse_int8(model.layers)
     check_engine(engine)
-    check_choice("dtype", dtype, DTYPES)
+    check_engine_dtype(engine, dtype)
     if engine == "auto":
         return "onnxruntime" if dtype != "bfloat16" and installed("onnx", "onnxruntime") else keras.backend.backend()
-    check_engine_dtype(engine, dtype)
     return engine

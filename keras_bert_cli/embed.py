@@ -11,16 +11,11 @@ from keras_bert_cli.contents import command
 from keras_bert_cli.vectors_file import beside, write_vectors
 from keras_bert_cli.without_the_package import without_the_package
 
-INPUT = "A file with one text per line, a table (.tsv, .csv, .jsonl, .parquet), or - for standard input."
-
 
 @command("embed", example="keras-bert embed texts.txt --model base --output vectors.npy --plot map.png")
 def embed(
     context: typer.Context,
-    file: Annotated[
-        Path,
-        typer.Argument(dir_okay=False, allow_dash=True, help=INPUT),
-    ] = Path("-"),
+    file: options.TextFile = Path("-"),
     model: options.Model = "base",
     output: Annotated[
         Path | None,
@@ -38,10 +33,7 @@ def embed(
             metavar="DIR", help="A new folder for vectors.tsv and metadata.tsv, which tensorboard --logdir DIR shows."
         ),
     ] = None,
-    text: Annotated[
-        str,
-        typer.Option(callback=options.column, help="Column of a table with the text, by name or by number from 0."),
-    ] = "text",
+    text: options.TextColumn = "text",
     label_column: Annotated[
         str | None,
         typer.Option(callback=options.column, help="Column of a table that colours the map and the projector."),

@@ -89,7 +89,6 @@ def evaluate(
     if train and not train.is_file():
         raise FileNotFoundError(f"There is no file at the path of --train. Name a file of rows. Received: {train}")
     with without_the_package():
-        from keras_bert.checks import check_choice
         from keras_bert.storage import check_new_folder
         from keras_bert.tasks.readers.reading import Reading
         from keras_bert.tasks.run.run_folder import MODEL
@@ -102,8 +101,6 @@ def evaluate(
             context, ["strategy", "seed", "damaged"], f"is for a folder of examples. Received: the file {data}"
         )
         reading = options.given(of_reading)
-        if dtype is not None:
-            check_choice("dtype", dtype, ("float32", "bfloat16", "int8"))
         options.check_inference(engine, dtype)
         look_at_file(source, Path(data), reading)
         if train:

@@ -40,8 +40,7 @@ def examples(
         ),
     ] = "dynamic",
     nsp: Annotated[
-        bool,
-        typer.Option(help="Write pairs for next sentence prediction, or full sentences for masked words only."),
+        bool, typer.Option(help="Write pairs for next sentence prediction, or full sentences for masked words only.")
     ] = True,
     rate: Annotated[
         float, typer.Option(min=0, max=1, help="Share of the pieces that are chosen for the model to guess.")

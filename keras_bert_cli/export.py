@@ -43,8 +43,7 @@ def export(
     ] = False,
     overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace the version if it exists.")] = False,
     attention: Annotated[
-        bool,
-        typer.Option("--attention", help="Also answer with the attention maps of a text."),
+        bool, typer.Option("--attention", help="Also answer with the attention maps of a text.")
     ] = False,
     cache_dir: CacheDir = None,
     local_only: LocalOnly = False,

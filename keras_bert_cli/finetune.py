@@ -8,13 +8,7 @@ import typer
 
 from keras_bert_cli import options
 from keras_bert_cli.contents import group
-from keras_bert_cli.finetune_checks import (
-    check_combination,
-    check_settings,
-    class_weights,
-    distillation,
-    teacher_path,
-)
+from keras_bert_cli.finetune_checks import check_combination, check_settings, class_weights, distillation, teacher_path
 from keras_bert_cli.finetune_tasks import TASKS, TaskCommand
 from keras_bert_cli.first_look import first_look, refuse_header
 from keras_bert_cli.sigterm import unwound_by_sigterm
@@ -31,8 +25,7 @@ def finetune(
         Path | None, typer.Option(help="File of rows to choose the best epoch by.", exists=True, dir_okay=False)
     ] = None,
     split: Annotated[
-        float | None,
-        typer.Option(help="In place of --valid: the share of the training rows to hold out, such as 0.1."),
+        float | None, typer.Option(help="In place of --valid: the share of the training rows to hold out, such as 0.1.")
     ] = None,
     model: options.Model = "base",
     size: Annotated[
@@ -63,17 +56,11 @@ def finetune(
     steps: Annotated[
         int | None, typer.Option(min=1, max=options.MOST, help="In place of --epochs: the number of batches.")
     ] = None,
-    batch_size: Annotated[
-        int | None,
-        typer.Option(min=1, max=options.MOST, help="Rows per batch."),
-    ] = None,
+    batch_size: Annotated[int | None, typer.Option(min=1, max=options.MOST, help="Rows per batch.")] = None,
     learning_rate: Annotated[
         float, typer.Option("--learning-rate", "--lr", help="Learning rate of AdamW after the warm-up.")
     ] = 5e-5,
-    seq_length: Annotated[
-        int | None,
-        typer.Option(min=8, max=options.MOST, help="Maximum number of pieces."),
-    ] = None,
+    seq_length: Annotated[int | None, typer.Option(min=8, max=options.MOST, help="Maximum number of pieces.")] = None,
     seed: Annotated[int, options.seed("the new head, the dropout and the order of the rows")] = 0,
     dtype: Annotated[options.TrainingDtype, typer.Option(help="Type to train in.")] = "float32",
     cosine: Annotated[bool, typer.Option("--cosine", help="Score a pair by the cosine of its texts' vectors.")] = False,
@@ -119,8 +106,7 @@ def finetune(
     calibrate: Annotated[
         bool,
         typer.Option(
-            "--calibrate",
-            help="At the end, set the temperature or the thresholds of labels on the validation rows.",
+            "--calibrate", help="At the end, set the temperature or the thresholds of labels on the validation rows."
         ),
     ] = False,
     abstain_below: Annotated[
@@ -158,12 +144,10 @@ def finetune(
         ),
     ] = [],  # noqa: B006
     layers: Annotated[
-        int | None,
-        typer.Option(min=1, max=options.MOST, help="Keep this many blocks of the encoder, spread evenly."),
+        int | None, typer.Option(min=1, max=options.MOST, help="Keep this many blocks of the encoder, spread evenly.")
     ] = None,
     layer_decay: Annotated[
-        float,
-        typer.Option(min=0, max=1, help="Each block learns at this share of the rate of the block above it."),
+        float, typer.Option(min=0, max=1, help="Each block learns at this share of the rate of the block above it.")
     ] = 1.0,
     ema: Annotated[
         float, typer.Option(help="Keep a moving average of the weights with this momentum below 1, such as 0.99.")

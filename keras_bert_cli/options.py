@@ -67,11 +67,11 @@ def seed(used_for: str) -> Any:
 
 
 def check_inference(engine: str | None, dtype: str | None) -> None:
-    """Refuse an engine and a dtype that do not go together, before the model is loaded."""
+    """Refuse a dtype that `inference` does not have, or not with this engine, before the model is loaded."""
     with without_the_package():
         from keras_bert.checks import check_engine_dtype
 
-        check_engine_dtype(engine, dtype)
+        check_engine_dtype(engine, "float32" if dtype is None else dtype)
 
 
 def asked_by(model: Any, engine: str | None, dtype: str | None) -> Any:
@@ -97,8 +97,7 @@ CorpusEncoding = Annotated[
 TextField = Annotated[str, typer.Option(help="Name of the field that holds the text in .jsonl files.")]
 Cased = Annotated[bool, typer.Option("--cased", help="Keep upper case and accents.")]
 KeepAccents = Annotated[
-    bool,
-    typer.Option("--keep-accents", help="Lowercase but keep accents. For Korean: Hangul syllables stay whole."),
+    bool, typer.Option("--keep-accents", help="Lowercase but keep accents. For Korean: Hangul syllables stay whole.")
 ]
 NoSplitCjk = Annotated[bool, typer.Option("--no-split-cjk", help="Do not make each Chinese character a word.")]
 
@@ -124,6 +123,17 @@ def columns(values: Iterable[str]) -> tuple[str | int, ...]:
     return tuple(map(column, values))
 
 
+TextFile = Annotated[
+    Path,
+    typer.Argument(
+        dir_okay=False,
+        allow_dash=True,
+        help="A file with one text per line, a table (.tsv, .csv, .jsonl, .parquet), or - for standard input.",
+    ),
+]
+TextColumn = Annotated[
+    str, typer.Option(callback=column, help="Column of a table with the text, by name or by number from 0.")
+]
 _format = partial(
     typer.Option,
     help="tsv, csv, jsonl, parquet or label-text; for tag conll, conllu or klue-ner; for answer squad or korquad.",

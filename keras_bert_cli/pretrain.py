@@ -27,8 +27,7 @@ def pretrain(
         str, typer.Option(help="Provides the defaults of the options from --size to --seed.")
     ] = "paper-base",
     size: Annotated[
-        str | None,
-        typer.Option(help="tiny, mini, small, medium, base or large. --from has its own size."),
+        str | None, typer.Option(help="tiny, mini, small, medium, base or large. --from has its own size.")
     ] = None,
     steps: Annotated[int | None, typer.Option(min=1, help="Training steps, over all phases.")] = None,
     batch_size: Annotated[

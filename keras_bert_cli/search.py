@@ -8,7 +8,7 @@ import typer
 
 from keras_bert_cli import options
 from keras_bert_cli.contents import command
-from keras_bert_cli.embed import INPUT, texts_of_file
+from keras_bert_cli.embed import texts_of_file
 from keras_bert_cli.vectors_file import beside, is_of, is_of_model, read_vectors, write_vectors
 from keras_bert_cli.without_the_package import without_the_package
 
@@ -18,10 +18,7 @@ COMPARED = 8  # texts that are embedded again, to see whether a file has the vec
 @command("search", example='keras-bert search questions.txt --query "How do I reset it?" --model minilm --top 3')
 def search(
     context: typer.Context,
-    corpus: Annotated[
-        Path,
-        typer.Argument(dir_okay=False, allow_dash=True, help=INPUT),
-    ],
+    corpus: options.TextFile,
     query: Annotated[list[str], typer.Option(help="What to look for. Give it again for several queries.")],
     top: Annotated[int, typer.Option(min=1, max=options.MOST, help="How many texts to print for each query.")] = 5,
     model: options.Model = "base",
@@ -32,9 +29,7 @@ def search(
             "input, only a file that embed or search wrote is read."
         ),
     ] = None,
-    text: Annotated[
-        str, typer.Option(callback=options.column, help="Column of a table with the text, by name or by number from 0.")
-    ] = "text",
+    text: options.TextColumn = "text",
     header: options.Header = None,
     delimiter: options.Delimiter = None,
     encoding: options.Encoding = "utf-8",

@@ -68,11 +68,7 @@ def read_documents(
 
 
 def read_texts(
-    corpus: Any,
-    *,
-    text_field: str = "text",
-    encoding: str = "utf-8",
-    seen: Callable[[int], None] = lambda size: None,
+    corpus: Any, *, text_field: str = "text", encoding: str = "utf-8", seen: Callable[[int], None] = lambda size: None
 ) -> Iterator[str]:
     """All text of files, for callers that only need words; the arguments are those of `read_documents`.
 

@@ -99,13 +99,8 @@ def _paragraphs(document: Document, rule: str) -> Iterator[str]:
 def _without_markup(line: str) -> str:
     line = line[_BULLET.match(line).end() :]  # type: ignore[union-attr]  # it matches the empty string too
     if "](" in line:
-        line = _without_links(line)
+        line = _without_addresses(_without_addresses(line, "!["), "[")  # a link can be around a picture
     return _without_emphasis(line) if "*" in line or "_" in line else line
-
-
-def _without_links(line: str) -> str:
-    """The line without pictures, and with the text of a link in its place. A link can be around a picture."""
-    return _without_addresses(_without_addresses(line, "!["), "[")
 
 
 def _without_addresses(line: str, opening: str) -> str:

@@ -122,14 +122,8 @@ class Pretrainer(HeadedModel):
         saved = load_saved(cls, source, dtype=dtype, seq_length=seq_length, **settings)
         if saved is not None:
             return saved
-        checkpoint, bert = load_head(
-            source,
-            ("mlm",),
-            dtype=dtype,
-            seq_length=128 if seq_length is None else seq_length,
-            cache_dir=cache_dir,
-            local_only=local_only,
-        )
+        options: Any = {"dtype": dtype, "seq_length": seq_length, "cache_dir": cache_dir, "local_only": local_only}
+        checkpoint, bert = load_head(source, ("mlm",), **options)
         nsp = "nsp" in checkpoint.heads if nsp is None else nsp
         pretrainer = cls(bert, nsp=nsp, mlm_config=checkpoint.heads["mlm"].config)
         assign_head(pretrainer, checkpoint)

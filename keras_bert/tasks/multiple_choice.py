@@ -15,7 +15,7 @@ from keras_bert.tasks.heads import check_bert, encode_rows, head_layer
 from keras_bert.tasks.metrics.calibration import calibration_error
 from keras_bert.tasks.readers import TABLE_FIELDS, Reading, Rows, tab_columns
 from keras_bert.tasks.readers.columns import choice_rows
-from keras_bert.tasks.reports.findings import Findings, text_columns
+from keras_bert.tasks.reports.findings import Findings, columns_by_name
 from keras_bert.tasks.reports.label_findings import choice_findings
 from keras_bert.tasks.rows.labelled_rows import LabelledRows, packer_of
 from keras_bert.tasks.rows.labels import label_ids
@@ -102,7 +102,7 @@ class MultipleChoice(Task):
 
     def findings(self, x: Any, y: Any, examples: LabelledRows, logits: list[np.ndarray], **options: Any) -> Findings:
         scores = np.array([answer.scores for answer in self.decoded(examples, logits, len(y))])  # [n, C]
-        return choice_findings(text_columns(x, self.table[0]), examples.decoding, self.target_ids(y), scores)
+        return choice_findings(columns_by_name(x, self.table[0]), examples.decoding, self.target_ids(y), scores)
 
     # === Training ===
 

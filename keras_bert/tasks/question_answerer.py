@@ -23,7 +23,7 @@ from keras_bert.tasks.heads import check_bert, head_layer
 from keras_bert.tasks.metrics import answer_scores, korquad_scores
 from keras_bert.tasks.readers import Reading, Rows, tab_columns
 from keras_bert.tasks.readers.squad import question_rows
-from keras_bert.tasks.reports.findings import Findings, text_columns
+from keras_bert.tasks.reports.findings import Findings, columns_by_name
 from keras_bert.tasks.reports.span_findings import answer_findings
 from keras_bert.tasks.rows.labelled_rows import LabelledRows, packer_of
 from keras_bert.tasks.signature import Logits, Signature, strings
@@ -159,7 +159,7 @@ class QuestionAnswerer(Task):
     def findings(self, x: Any, y: Any, examples: LabelledRows, logits: list[np.ndarray], **options: Any) -> Findings:
         true, answers = rows_of(y, "answer"), self.decoded(examples, logits, len(y))
         f1 = [self.report([one], [answer], **options)["f1"] for one, answer in zip(true, answers, strict=True)]
-        return answer_findings(text_columns(x, self.table[0]), true, answers, np.array(f1), examples, logits)
+        return answer_findings(columns_by_name(x, self.table[0]), true, answers, np.array(f1), examples, logits)
 
     @classmethod
     def report_options(cls, reading: Reading) -> dict[str, Any]:
@@ -313,7 +313,7 @@ def _answer(texts: list[bytes], starts: list[int], ends: list[int], scores: list
         Answer(text.decode(), None if start < 0 else start, None if end < 0 else end, score)
         for text, start, end, score in columns
     )
-    return Answer(best.text, best.start, best.end, best.score, tuple(others))
+    return replace(best, others=tuple(others))
 
 
 def _or_nan(threshold: float | None) -> float:

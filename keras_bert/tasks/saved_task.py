@@ -84,9 +84,8 @@ class SavedTask(HeadedModel):
                     f"{cls.__name__}(keras_bert.load(source), ...). Received: {source!r}, "
                     f"{f'with {listed(sorted(settings))}' if settings else 'which is neither'}"
                 )
-            places: Any = {"cache_dir": cache_dir, "local_only": local_only}
-            length = 128 if seq_length is None else seq_length
-            checkpoint, bert = load_head(source, cls.heads, dtype=dtype, seq_length=length, **places)
+            options: Any = {"dtype": dtype, "seq_length": seq_length, "cache_dir": cache_dir, "local_only": local_only}
+            checkpoint, bert = load_head(source, cls.heads, **options)
             task = cls(bert, **{**cls.settings(checkpoint.heads[cls.heads[0]]), **settings})
             if not set(task.heads) & set(checkpoint.heads):
                 raise ValueError(

@@ -26,7 +26,7 @@ from keras_bert.tasks.metrics.classification import number_scores
 from keras_bert.tasks.metrics.retrieval import neighbour_scores, retrieval_scores
 from keras_bert.tasks.readers import TABLE_FIELDS, Reading, Rows, RowStream
 from keras_bert.tasks.readers.sentences import read_sentences, read_training_sentences, stream_sentences
-from keras_bert.tasks.reports.findings import Findings, text_columns
+from keras_bert.tasks.reports.findings import Findings, columns_by_name
 from keras_bert.tasks.reports.number_findings import sentence_findings
 from keras_bert.tasks.rows.labelled_rows import LabelledRows, packer_of
 from keras_bert.tasks.rows.sentence_forms import (
@@ -35,7 +35,7 @@ from keras_bert.tasks.rows.sentence_forms import (
     SCORES,
     check_batch_size,
     check_form,
-    check_labels,
+    check_label_count,
     check_sentences,
     form_of,
 )
@@ -181,18 +181,13 @@ class SentenceEmbedder(CachedTask):
             )
         rows: Any = super().labelled_examples((x, y, sample_weight), class_weight, held_out=held_out)
         if rows.form == "labels" and held_out and rows.targets.max():
-            check_labels(rows.targets.max() + 1, len(rows), "y")
+            check_label_count(rows.targets.max() + 1, len(rows), "y")
         return rows
 
     # === Training ===
 
     def fit(
-        self,
-        x: Any = None,
-        y: Any = None,
-        *arguments: Any,
-        loss: SentenceLoss | str | None = None,
-        **options: Any,
+        self, x: Any = None, y: Any = None, *arguments: Any, loss: SentenceLoss | str | None = None, **options: Any
     ) -> keras.callbacks.History:
         """As that of other tasks, also with `cache_batch`: compute so many texts at a time, see `CachedTask.fit`.
 
@@ -232,7 +227,7 @@ class SentenceEmbedder(CachedTask):
                 "Received: hidden_dropout_prob=0"
             )
         if sample.form == "labels":
-            check_labels(sample.targets.max() + 1, len(examples), "y")
+            check_label_count(sample.targets.max() + 1, len(examples), "y")
         loss = self._loss_to_learn
         if isinstance(loss, SentenceLoss):
             check_form(name_of(loss), loss.form, sample.form)
@@ -319,7 +314,7 @@ class SentenceEmbedder(CachedTask):
         return number_scores(number_column(y, "score").tolist(), cosines_of_pairs(vectors).tolist())
 
     def findings(self, x: Any, y: Any, examples: LabelledRows, logits: list[np.ndarray], **options: Any) -> Findings:
-        return sentence_findings(text_columns(x, ("text",)), y, np.stack(logits))
+        return sentence_findings(columns_by_name(x, ("text",)), y, np.stack(logits))
 
     # === Answers ===
 

@@ -23,7 +23,7 @@ from keras_bert.tasks.metrics import calibration, label_scores, multi_label_scor
 from keras_bert.tasks.metrics.by_label import scores_by_label
 from keras_bert.tasks.metrics.classification import positive_label
 from keras_bert.tasks.readers import TABLE_FIELDS, Reading, Rows
-from keras_bert.tasks.reports.findings import Findings, text_columns
+from keras_bert.tasks.reports.findings import Findings, columns_by_name
 from keras_bert.tasks.reports.label_findings import label_findings, several_labels_findings
 from keras_bert.tasks.rows.class_weight import class_weights, label_weights
 from keras_bert.tasks.rows.labelled_rows import LabelledRows
@@ -216,7 +216,7 @@ class TextClassifier(LongTextTask):
         return found if label is None else {**found, "positive": label}
 
     def findings(self, x: Any, y: Any, examples: LabelledRows, logits: list[np.ndarray], **options: Any) -> Findings:
-        columns, answers = text_columns(x, self._names(x)), self.decoded(examples, logits, len(y))
+        columns, answers = columns_by_name(x, self._names(x)), self.decoded(examples, logits, len(y))
         scores = np.array([[*answer.scores.values()] for answer in answers])  # [n, C]
         if self.multi_label:
             return several_labels_findings(columns, self.target_ids(y), self._predicted(answers), scores, self.labels)

@@ -13,18 +13,13 @@ from keras_bert.choices import MAX_WINDOWS
 from keras_bert.layers.norm import Dropout
 from keras_bert.tasks.columns.other_columns import OtherColumns, with_columns
 from keras_bert.tasks.columns.text_columns import as_batch, check_lengths, column, two_columns
-from keras_bert.tasks.columns.value_columns import (
-    check_cosine_run,
-    check_cosines,
-    number_column,
-    warn_of_one_score,
-)
+from keras_bert.tasks.columns.value_columns import check_cosine_run, check_cosines, number_column, warn_of_one_score
 from keras_bert.tasks.heads import check_bert, encode_rows, head_layer
 from keras_bert.tasks.long_text_task import LongTextTask, text_vectors
 from keras_bert.tasks.metrics import number_scores
 from keras_bert.tasks.readers import TABLE_FIELDS, Rows, RowStream
 from keras_bert.tasks.readers.columns import scored_rows
-from keras_bert.tasks.reports.findings import Findings, text_columns
+from keras_bert.tasks.reports.findings import Findings, columns_by_name
 from keras_bert.tasks.reports.number_findings import number_findings
 from keras_bert.tasks.rows.labelled_rows import LabelledRows
 from keras_bert.tasks.signature import Logits, Signature, pack_texts, strings
@@ -133,7 +128,7 @@ class TextRegressor(LongTextTask):
 
     def findings(self, x: Any, y: Any, examples: LabelledRows, logits: list[np.ndarray], **options: Any) -> Findings:
         answers = np.array(self.decoded(examples, logits, len(y)))
-        return number_findings(text_columns(x, self._names(x)), self.target_ids(y), answers)
+        return number_findings(columns_by_name(x, self._names(x)), self.target_ids(y), answers)
 
     # === Training ===
 

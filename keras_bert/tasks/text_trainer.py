@@ -25,7 +25,7 @@ from keras_bert.tasks.rows.streamed_rows import StreamedRows
 from keras_bert.tasks.student import Student
 from keras_bert.tasks.text_predictor import refuse_options
 from keras_bert.training.measure import Measure
-from keras_bert.training.strategy import built_on_several, check_fit_on_jax, scope_of
+from keras_bert.training.strategy import built_on_several, scope_of, splits_fit_on_jax
 
 logger = logging.getLogger("keras_bert")
 
@@ -175,7 +175,7 @@ class TextTrainer(Student):
         chosen.check_targets(self, examples.targets, class_weight)
         own_loss = (chosen.compiles or self.recipe is not None) and is_weighted_mean(self.default_loss())
         fills = own_loss and lesson is None and not self.compares_rows
-        splits = check_fit_on_jax(len(examples), batch_size, self.variables, fills=fills)
+        splits = splits_fit_on_jax(len(examples), batch_size, self.variables, fills=fills)
         per_epoch = steps or -(-len(examples) // batch_size)
         check_initial_step(initial_step, per_epoch)
         if max_steps is not None:

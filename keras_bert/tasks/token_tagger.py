@@ -18,7 +18,7 @@ from keras_bert.tasks.decoding.decode_entities import decode_entities, entity_de
 from keras_bert.tasks.decoding.entities import Entity, Run, encode, has_entities, stray_label
 from keras_bert.tasks.decoding.entity_table import entity_table
 from keras_bert.tasks.decoding.in_batches import in_batches
-from keras_bert.tasks.decoding.units import Units, split_rows, units_of
+from keras_bert.tasks.decoding.units import Units, in_rows, units_of
 from keras_bert.tasks.decoding.whole_words import continues
 from keras_bert.tasks.heads import check_bert, head_layer
 from keras_bert.tasks.metrics import TokenAccuracy, span_scores, tag_scores
@@ -308,7 +308,7 @@ class TokenTagger(Task):
         def answer(text: tf.Tensor) -> dict[str, tf.Tensor]:
             ids, start, end = preprocessor.tokenize_with_offsets(text)  # each [B, (words), (pieces)]
             pieces = without_words(ids)
-            rows = split_rows(pieces, seq_length - 2)
+            rows = in_rows(pieces, seq_length - 2)
             packed = packer.pack([rows], "longest")
             of_rows = in_batches(logits, packed, (None, len(types)))  # [R, S, C]
             inside = tf.sequence_mask(rows.row_lengths(), tf.shape(of_rows)[1] - 1)  # [R, S - 1], without [SEP]

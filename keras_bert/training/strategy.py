@@ -122,8 +122,10 @@ def check_batch_size(batch_size: int, strategy: Any, accumulate: int = 1) -> Non
         )
 
 
-def check_fit_on_jax(rows: int, batch_size: int, variables: Any, *, fills: bool) -> bool:
-    """Whether Keras's `fit` runs on several devices of JAX. Refuse a `fit` that they cannot split, or do not know of.
+def splits_fit_on_jax(rows: int, batch_size: int, variables: Any, *, fills: bool) -> bool:
+    """Whether several devices of JAX split the batches of Keras's `fit`; an error if they cannot split them evenly.
+
+    It is also an error that the task was built for them, but `fit` is called outside of their strategy's scope.
 
     rows: of an epoch. fills: whether the last batch can have fillers, of weight 0.
     """

@@ -18,13 +18,13 @@ def load_head(
     heads: tuple[str, ...],
     *,
     dtype: Any = None,
-    seq_length: int | str = 128,
+    seq_length: int | str | None = None,
     cache_dir: str | os.PathLike | None = None,
     local_only: bool = False,
 ) -> tuple[Checkpoint, Bert]:
     """The checkpoint and the encoder of a source that has these heads; their labels are in `checkpoint.heads`.
 
-    The other arguments are those of `keras_bert.load`.
+    The other arguments are those of `keras_bert.load`; None is its default.
     """
     check_dtype(dtype)
     checkpoint = read_source(source, cache_dir=cache_dir, local_only=local_only)
@@ -34,7 +34,7 @@ def load_head(
             "it was trained on, or train a new head: pass keras_bert.load(source) to the class of your task. "
             f"Received: {'the heads ' + ', '.join(checkpoint.heads) if checkpoint.heads else 'no head'}"
         )
-    return checkpoint, build(checkpoint, dtype=dtype, seq_length=seq_length)
+    return checkpoint, build(checkpoint, dtype=dtype, seq_length=128 if seq_length is None else seq_length)
 
 
 def assign_head(task: Any, checkpoint: Checkpoint) -> None:

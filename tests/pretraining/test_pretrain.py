@@ -84,7 +84,7 @@ def test_hyperparameters_of_the_paper():
         ({"learning_rate": 0.0}, "above 0"),
         ({"clip_norm": 0.0}, r"`clip_norm` must be above 0.*very large value.*=0\.0"),
         ({"clip_norm": math.nan}, "`clip_norm` must be above 0"),
-        ({"weight_decay": -0.01}, "`weight_decay` must be at least 0"),
+        ({"weight_decay": -0.01}, "`weight_decay` must be a finite number of at least 0"),
     ],
 )
 def test_hyperparameters_out_of_range(change, message):

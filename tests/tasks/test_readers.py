@@ -221,7 +221,7 @@ def test_objects_with_names_of_their_own_take_linear_memory(write):
 
 @pytest.mark.parametrize("scale", [0.0, -1.0, float("nan"), float("inf")])
 def test_bad_scales(write, scale):
-    with pytest.raises(ValueError, match="`scale` must be a number above 0"):
+    with pytest.raises(ValueError, match="`scale` must be above 0 and finite"):
         read_scores(write("a.csv", "text,score\nx,1.5\n"), scale=scale)
 
 

@@ -116,8 +116,7 @@ class Masker:
         order = tf.cast(order * 2.0**23, tf.int64) * tf.cast(length, tf.int64) + tf.cast(first, tf.int64)
         order = tf.where(open_, order, tf.int64.max)
         _, places = tf.math.top_k(-order, tf.minimum(self.predictions, length))  # [B, P]
-        gathered = [tf.gather(values, places, batch_dims=1) for values in (open_, pieces, first, luck)]
-        chosen, pieces, first, luck = gathered
+        chosen, pieces, first, luck = (tf.gather(x, places, batch_dims=1) for x in (open_, pieces, first, luck))
         before = tf.range(tf.shape(places)[1])[tf.newaxis] - (places - first)  # pieces in front of this word
         wanted = self.masking.rate * tf.reduce_sum(tf.cast(open_, tf.float32), axis=1, keepdims=True)  # [B, 1]
         chosen &= before + pieces <= self.predictions

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 import keras
 
-from keras_bert.checks import check_choice, check_positive, check_share
+from keras_bert.checks import check_above_zero, check_choice, check_finite, check_positive, check_share
 from keras_bert.policy import TRAINABLE_DTYPES
 from keras_bert.training.optimizer import AdamW, Lamb, WarmupLinearDecay
 
@@ -77,19 +77,12 @@ class Recipe:
             )
         if not 0 <= self.dropout < 1:
             raise ValueError(f"`dropout` must be at least 0 and below 1. Received: dropout={self.dropout}")
-        if not 0 < self.learning_rate < math.inf:
-            raise ValueError(
-                f"`learning_rate` must be above 0 and finite. Received: learning_rate={self.learning_rate}"
-            )
+        check_above_zero("learning_rate", self.learning_rate)
+        check_finite(self, "weight_decay")
         if not 0 < self.clip_norm < math.inf:
             raise ValueError(
                 "`clip_norm` must be above 0 and finite. To clip no gradient, use a very large value, such as 1e9. "
                 f"Received: clip_norm={self.clip_norm}"
-            )
-        if not 0 <= self.weight_decay < math.inf:
-            raise ValueError(
-                "`weight_decay` must be at least 0 and finite. Use 0 for none. Received: "
-                f"weight_decay={self.weight_decay}"
             )
         if not math.isclose(sum(self.phases), 1) or min(self.phases) <= 0:
             raise ValueError(f"`phases` must be shares above 0 that add up to 1. Received: phases={self.phases}")

@@ -154,21 +154,17 @@ def finished_model(directory: str) -> Iterator[Checkpoint]:
 
 def draw_curve(directory: str) -> None:
     """Draw `curve.png`: what was measured over the steps, if anything was, for training and validation."""
-    with only_a_picture(f"{directory}/{CURVE}"):
-        _draw_curve(directory)
-
-
-def _draw_curve(directory: str) -> None:
-    path = f"{directory}/{METRICS_LOG}"
-    records = read_metrics(path) if storage.exists(path) else []
-    if not records:
-        return
+    path, picture = f"{directory}/{METRICS_LOG}", f"{directory}/{CURVE}"
     panels: dict[str, dict[str, tuple[Any, Any]]] = {}
-    for name in dict.fromkeys(name for record in records for name in record if name.endswith(DRAWN)):
-        measure = name.removeprefix("validation_")
-        steps, values = zip(*((record["step"], record[name]) for record in records if name in record), strict=True)
-        part = "training" if measure == name else "validation"
-        panels.setdefault(measure.replace("_", " "), {})[part] = steps, values
-    figure = draw_curves(panels, "step")
-    with storage.new_file(f"{directory}/{CURVE}") as temporary, tf.io.gfile.GFile(temporary, "wb") as file:
-        figure.savefig(file, format="png")
+    with only_a_picture(picture):
+        records = read_metrics(path) if storage.exists(path) else []
+        if not records:
+            return
+        for name in dict.fromkeys(name for record in records for name in record if name.endswith(DRAWN)):
+            measure = name.removeprefix("validation_")
+            steps, values = zip(*((record["step"], record[name]) for record in records if name in record), strict=True)
+            part = "training" if measure == name else "validation"
+            panels.setdefault(measure.replace("_", " "), {})[part] = steps, values
+        figure = draw_curves(panels, "step")
+        with storage.new_file(picture) as temporary, tf.io.gfile.GFile(temporary, "wb") as file:
+            figure.savefig(file, format="png")

@@ -36,11 +36,8 @@ def decode_answers(
         return ragged.to_tensor(empty, shape=(None, BEST))  # [B, 20]
 
     nowhere = tf.constant(-float("inf"), tf.float64)
-    start, end, score = (
-        of_questions(start, -1),
-        of_questions(end, -1),
-        of_questions(tf.cast(score, tf.float64), nowhere),
-    )
+    start, end = (of_questions(x, -1) for x in (start, end))
+    score = of_questions(tf.cast(score, tf.float64), nowhere)
     null = tf.math.unsorted_segment_min(logits[:, 0, 0] + logits[:, 1, 0], windows["example"], count)  # [B]
     null, best = tf.cast(null, tf.float64), score[:, 0]
     nothing = tf.math.is_inf(best)  # no candidate

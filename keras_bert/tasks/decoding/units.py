@@ -111,10 +111,10 @@ class Units:
     def rows(self, room: int) -> "tf.RaggedTensor":
         """Ragged ids of at most `room` pieces, enough rows for each text."""
         with tf.device("CPU:0"):
-            return split_rows(tf.RaggedTensor.from_row_splits(self.ids, self.splits, validate=False), room)
+            return in_rows(tf.RaggedTensor.from_row_splits(self.ids, self.splits, validate=False), room)
 
 
-def split_rows(pieces: "tf.RaggedTensor", room: int) -> "tf.RaggedTensor":
+def in_rows(pieces: "tf.RaggedTensor", room: int) -> "tf.RaggedTensor":
     """The same pieces in rows of at most `room`: at least one row for each text."""
     lengths = tf.cast(pieces.row_lengths(), tf.int32)
     parts = tf.maximum((lengths + room - 1) // room, 1)

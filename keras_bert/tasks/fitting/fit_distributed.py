@@ -11,7 +11,6 @@ import tensorflow as tf
 from keras_bert.compat import compiled_metrics, inner_optimizer
 from keras_bert.tasks.rows.labelled_rows import LabelledRows
 from keras_bert.training.orbit_engine import Trainer, distribute
-from keras_bert.training.strategy import check_batch_size
 from keras_bert.training.train import mean_measures
 
 logger = logging.getLogger("keras_bert")
@@ -43,7 +42,6 @@ def fit(
     _warn_of_metrics(task)
     gc.collect()  # the loop of an earlier `fit`: if Python frees it in the thread of a replica, TensorFlow can hang
     strategy = task.distribute_strategy
-    check_batch_size(batch_size, strategy)
     steps = -(-len(examples) // batch_size)
     with strategy.scope():
         step = tf.Variable(0, dtype=tf.int64, aggregation=tf.VariableAggregation.ONLY_FIRST_REPLICA)

@@ -7,12 +7,7 @@ import tensorflow as tf
 
 
 def cached_gradients(
-    model: Any,
-    encoder: Any,
-    rows: dict[str, Any],
-    head: Callable[[Any], Any],
-    size: int,
-    loss_of: Callable[[Any], Any],
+    model: Any, encoder: Any, rows: dict[str, Any], head: Callable[[Any], Any], size: int, loss_of: Callable[[Any], Any]
 ) -> tuple[Any, Any, list[Any]]:
     """The logits of a compiled model, their loss, and the gradients of its weights, as if computed at once.
 

@@ -1,7 +1,7 @@
 """Validation: one pass over held-out rows gives the loss, the metrics and the scores of a task."""
 
 from collections.abc import Container, Sequence
-from dataclasses import dataclass
+from types import SimpleNamespace
 from typing import Any
 
 import keras
@@ -96,12 +96,11 @@ def means_of(task: Any, examples: Any, logits: list[np.ndarray]) -> dict[str, fl
     They do not depend on the size of the batches, except where a loss compares the rows of a batch with one another:
     there, a batch is `CHUNK` rows. Under several devices the metrics are those of the task itself.
     """
-    totals = np.zeros(2)
-    sums: dict[str, Any] = {}
+    sums: dict[str, Any] = {"loss": np.zeros(2)}
+    found: dict[str, Any] = {}
     if not task.is_distributed:
         task.reset_metrics()
-    found: dict[str, Any] = {}
-    for start in range(0, len(examples), CHUNK):
+    for start in range(0, len(logits), CHUNK):
         index = examples.order[start : start + CHUNK]
         batch = task.stack_logits([logits[number] for number in index])
         y, weight = map(_tensor, examples.targets_of(index, batch.shape[:2]))
@@ -114,12 +113,10 @@ def means_of(task: Any, examples: Any, logits: list[np.ndarray]) -> dict[str, fl
         count = float(ops.sum(weight)) if by_weight else len(index)
         if count:
             loss = float(task.held_out_loss(examples, y, batch, weight))
-            totals += loss * count, count
+            sums["loss"] += loss * count, count
         found = task.compute_metrics(None, y, batch, weight)
-    if task.is_distributed:
-        return {name: float(total / count) if count else 0.0 for name, (total, count) in sums.items()}
-    metrics = {name: float(value) for name, value in found.items() if name != "loss"}
-    return {"loss": float(totals[0] / totals[1]) if totals[1] else 0.0, **metrics}
+    means = {name: float(total / count) if count else 0.0 for name, (total, count) in sums.items()}
+    return means | {name: float(value) for name, value in found.items() if name != "loss"}
 
 
 def is_weighted_mean(loss: Any) -> bool:
@@ -149,28 +146,14 @@ def means_of_ids(
     callbacks.on_test_begin()
     each = [keras.callbacks.LambdaCallback(on_predict_batch_end=passed_on)]
     logits = task.predict(x, batch_size, verbose=0, steps=steps, callbacks=each)
-    means = means_of(task, _TargetsOfIds(len(logits), y, sample_weight), logits)
+
+    def targets_of(index: Any, shape: Any) -> tuple[Any, Any]:
+        return y[index], None if sample_weight is None else sample_weight[index]
+
+    examples = SimpleNamespace(order=np.arange(len(logits)), targets_of=targets_of)  # what `means_of` asks for
+    means = means_of(task, examples, logits)
     callbacks.on_test_end(means)
     return means
-
-
-@dataclass(frozen=True)
-class _TargetsOfIds:
-    """The targets of packed ids, as `means_of` asks for those of examples."""
-
-    count: int
-    y: Any
-    weights: Any
-
-    def __len__(self) -> int:
-        return self.count
-
-    @property
-    def order(self) -> Any:
-        return np.arange(self.count)
-
-    def targets_of(self, index: Any, shape: Any) -> tuple[Any, Any]:
-        return self.y[index], None if self.weights is None else self.weights[index]
 
 
 def _tensor(values: Any) -> Any:

@@ -5,8 +5,8 @@ from typing import Any
 import keras
 from keras import ops
 
-from keras_bert.checks import check_flag
-from keras_bert.tasks.losses.sentence_loss import SentenceLoss, by_row, check_temperature, real_rows, unit
+from keras_bert.checks import check_above_zero, check_flag
+from keras_bert.tasks.losses.sentence_loss import SentenceLoss, by_row, real_rows, unit
 from keras_bert.tasks.rows.sentence_forms import check_ranked
 from keras_bert.tasks.rows.sentence_rows import SentenceRows
 
@@ -28,7 +28,7 @@ class MultipleNegativesRanking(SentenceLoss):
 
     def __init__(self, temperature: float = 0.05, symmetric: bool = False, **options: Any) -> None:
         super().__init__(**options)
-        check_temperature(temperature)
+        check_above_zero("temperature", temperature)
         check_flag("symmetric", symmetric)
         self.temperature = temperature
         self.symmetric = symmetric

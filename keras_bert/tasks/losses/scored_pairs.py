@@ -6,8 +6,9 @@ import keras
 import numpy as np
 from keras import ops
 
+from keras_bert.checks import check_above_zero
 from keras_bert.tasks.columns.value_columns import check_cosines, warn_of_one_score
-from keras_bert.tasks.losses.sentence_loss import SentenceLoss, by_row, check_temperature, real_rows, unit
+from keras_bert.tasks.losses.sentence_loss import SentenceLoss, by_row, real_rows, unit
 from keras_bert.tasks.rows.sentence_forms import OTHER_LOSS
 from keras_bert.tasks.rows.sentence_rows import SentenceRows
 
@@ -41,7 +42,7 @@ class CoSENT(SentenceLoss):
 
     def __init__(self, temperature: float = 0.05, **options: Any) -> None:
         super().__init__(**options)
-        check_temperature(temperature)
+        check_above_zero("temperature", temperature)
         self.temperature = temperature
 
     def get_config(self) -> dict[str, Any]:

@@ -1,7 +1,5 @@
 """SentenceLoss: what the losses of sentence vectors share."""
 
-import math
-from numbers import Real
 from typing import Any
 
 import keras
@@ -28,12 +26,6 @@ class SentenceLoss(keras.losses.Loss):
 
     def check(self, rows: SentenceRows) -> None:
         """Refuse rows from which this loss cannot learn."""
-
-
-def check_temperature(temperature: Any) -> None:
-    """Refuse what cosines cannot be divided by."""
-    if not isinstance(temperature, Real) or not 0 < float(temperature) < math.inf:  # refuses NaN too
-        raise ValueError(f"`temperature` must be above 0 and finite. Use 0.05. Received: temperature={temperature!r}")
 
 
 def unit(vectors: Any) -> Any:

@@ -4,6 +4,7 @@ import logging
 import os
 from collections.abc import Iterable, Iterator
 
+from keras_bert.tasks.readers.rows import Line
 from keras_bert.text_encoding import UndecodedLine
 from keras_bert.wording import plural
 
@@ -29,7 +30,7 @@ class BadRows:
         if self._first is None or line < self._first[0]:
             self._first = line, str(error).partition(". ")[0]
 
-    def without(self, lines: Iterable[tuple[int, str]]) -> Iterator[tuple[int, str]]:
+    def without(self, lines: Iterable[Line]) -> Iterator[Line]:
         """Count the lines that are in another encoding, and leave them out."""
         for number, line in lines:
             if isinstance(line, UndecodedLine):

@@ -7,6 +7,7 @@ import re
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from keras_bert.checks import check_above_zero
 from keras_bert.tasks.columns.value_columns import LARGEST, category_of
 from keras_bert.tasks.readers.bad_rows import DROP, BadRows
 from keras_bert.tasks.readers.reading import Reading
@@ -62,8 +63,7 @@ def read_scores(
     **options: Any,
 ) -> Rows:
     """Texts or pairs with numbers, divided by `scale`, for a `TextRegressor`; options as of `read_labels`."""
-    if not 0 < scale < math.inf:  # nor NaN
-        raise ValueError(f"`scale` must be a number above 0. Scores are divided by it. Received: scale={scale}")
+    check_above_zero("scale", scale)
 
     def number(value: Any, place: str, lists: str) -> float:
         return number_of(value, f"{place}: the score in column {score!r}", scale)
@@ -87,14 +87,14 @@ def read_choices(
 def labelled_rows(path: str | os.PathLike, reading: Reading, *, labels: bool = True) -> Rows:
     """Texts or pairs with labels; with labels=False, here and in the next, only what the task is asked."""
     label = reading.label if labels else None
-    options = {**reading.table_options, **reading.other_options}
+    options = reading.table_options | {"number": reading.number, "category": reading.category}
     return read_labels(path, reading.texts, label, separator=reading.separator, **options)
 
 
 def scored_rows(path: str | os.PathLike, reading: Reading, *, labels: bool = True) -> Rows:
     """Texts or pairs with numbers."""
     label = reading.label if labels else None
-    options = {**reading.table_options, **reading.other_options}
+    options = reading.table_options | {"number": reading.number, "category": reading.category}
     return read_scores(path, reading.texts, label, scale=reading.scale, **options)
 
 

@@ -14,6 +14,7 @@ from collections.abc import Iterable, Iterator
 from itertools import islice
 
 from keras_bert.tasks.readers.bad_rows import BadRows
+from keras_bert.tasks.readers.rows import Line
 from keras_bert.text_encoding import UndecodedLine
 
 DELIMITERS = {"tsv": "\t", "csv": ","}
@@ -132,7 +133,7 @@ def name_of(delimiter: str) -> str:
 
 def quoted_rows(
     path: str | os.PathLike,
-    lines: Iterator[tuple[int, str]],
+    lines: Iterator[Line],
     delimiter: str,
     bad: BadRows,
     *,
@@ -143,8 +144,8 @@ def quoted_rows(
 
     hint: what may be wrong if the quotes are. longest: the most characters of a cell.
     """
-    again: deque[tuple[int, str]] = deque()  # lines after that of a bad row, which are read once more
-    held: list[tuple[int, str]] = []  # the lines of the row that is being read
+    again: deque[Line] = deque()  # lines after that of a bad row, which are read once more
+    held: list[Line] = []  # the lines of the row that is being read
 
     def next_lines() -> Iterator[str]:
         while (numbered := again.popleft() if again else next(lines, None)) is not None:

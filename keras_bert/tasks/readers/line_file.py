@@ -6,10 +6,8 @@ from array import array
 from collections.abc import Iterator
 from typing import Any
 
-from keras_bert.tasks.readers.rows import check_exists, lines_of
+from keras_bert.tasks.readers.rows import Line, check_exists, lines_of
 from keras_bert.text_encoding import checked_encoding
-
-Line = tuple[int, str]  # with its number
 
 
 class LineFile:

@@ -6,12 +6,13 @@ from collections.abc import Iterator
 from typing import Any
 
 from keras_bert.installation import need
+from keras_bert.tasks.readers.rows import Line
 
 BATCH = 1024  # rows
 BUFFER = 1 << 20  # bytes that are read at a time
 
 
-def parquet_lines(path: str | os.PathLike) -> Iterator[tuple[int, str]]:
+def parquet_lines(path: str | os.PathLike) -> Iterator[Line]:
     """The rows of a Parquet file, numbered from 1, each as a line of JSONL with the same columns."""
     pyarrow, parquet = (need(name, "Reading Parquet files", "parquet") for name in ("pyarrow", "pyarrow.parquet"))
     number = 0

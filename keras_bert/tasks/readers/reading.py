@@ -1,12 +1,12 @@
 """Reading: where a file holds its texts and labels, for training, evaluation and prediction alike."""
 
 import dataclasses
-import math
 import os
 from collections.abc import Container
 from pathlib import Path
 from typing import Any
 
+from keras_bert.checks import check_above_zero
 from keras_bert.tasks.readers.bad_rows import BadRows
 from keras_bert.tasks.readers.delimited import checked_delimiter
 from keras_bert.tasks.readers.table import SUFFIXES, Column, Table, read_table
@@ -46,10 +46,7 @@ class Reading:
                 "`separator` is empty. Give at least one character, or leave it out if each text has one label. "
                 "Received: separator=''"
             )
-        if not 0 < self.scale < math.inf:  # nor NaN
-            raise ValueError(
-                f"`scale` must be a number above 0. Scores are divided by it. Received: scale={self.scale}"
-            )
+        check_above_zero("scale", self.scale)
         if self.delimiter is not None:
             object.__setattr__(self, "delimiter", checked_delimiter(self.delimiter))
         checked_encoding(self.encoding)
@@ -118,12 +115,12 @@ class Reading:
         """Whether the first row of a table names the columns."""
         return any(isinstance(column, str) for column in self.columns) if self.header is None else self.header
 
-    def table(self, path: str | os.PathLike, *, header: bool | None = None) -> Table:
-        """The table in a file. header: whether it has one, if the reading does not decide that."""
+    def table(self, path: str | os.PathLike) -> Table:
+        """The table in a file."""
         return read_table(
             path,
             format=self.format,
-            header=self.has_header if header is None else header,
+            header=self.has_header,
             delimiter=self.delimiter,
             encoding=self.encoding,
             bad=BadRows(path, self.skip_bad),
@@ -136,13 +133,7 @@ class Reading:
     @property
     def table_options(self) -> dict[str, Any]:
         """The options of every reader of tables."""
-        names = ("format", "header", "delimiter", "encoding", "skip_empty", "skip_bad")
-        return {name: getattr(self, name) for name in names}
-
-    @property
-    def other_options(self) -> dict[str, Any]:
-        """The options of the readers whose tasks have other columns."""
-        return {"number": self.number, "category": self.category}
+        return {name: getattr(self, name) for name in TABLE_FIELDS if name not in ("text", "label")}
 
     def check_format(self, command: str, formats: tuple[str, ...]) -> None:
         """Refuse a format that a task cannot read."""

@@ -212,8 +212,9 @@ def _different(sample: list[Rows], rows: Rows) -> list[Rows]:
     """The first row, and the first one with another text to be found, which is the second of a row or the only one."""
     first, *others = sample or [rows[:1]]
     if not others:
-        texts, (same,) = _sought(rows), _sought(first)
-        others = [rows[row : row + 1] for row in [row for row, text in enumerate(texts) if text != same][:1]]
+        (same,) = _sought(first)
+        row = next((row for row, text in enumerate(_sought(rows)) if text != same), None)
+        others = [] if row is None else [rows[row : row + 1]]
     return [first, *others]
 
 

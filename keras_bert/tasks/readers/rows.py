@@ -15,6 +15,7 @@ from keras_bert.wording import plural
 
 logger = logging.getLogger("keras_bert")
 
+Line = tuple[int, str]  # with its number
 _MARKS = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE, codecs.BOM_UTF32_LE, codecs.BOM_UTF32_BE)
 
 
@@ -70,7 +71,7 @@ def check_exists(path: str | os.PathLike) -> None:
         raise FileNotFoundError(f"There is no file at {path}. Correct the path. Received: {str(path)!r}")
 
 
-def lines(path: str | os.PathLike, encoding: str = "utf-8", *, keeps: bool = False) -> Iterator[tuple[int, str]]:
+def lines(path: str | os.PathLike, encoding: str = "utf-8", *, keeps: bool = False) -> Iterator[Line]:
     """The lines of a text file, numbered from 1, without a byte order mark and without LF or CRLF at the end.
 
     keeps: a line in another encoding becomes an `UndecodedLine` and is no error, unless all lines before it are blank.
@@ -80,9 +81,7 @@ def lines(path: str | os.PathLike, encoding: str = "utf-8", *, keeps: bool = Fal
         yield from lines_of(file, str(path), encoding, keeps=keeps)
 
 
-def lines_of(
-    file: Iterable[bytes], name: str, encoding: str = "utf-8", *, keeps: bool = False
-) -> Iterator[tuple[int, str]]:
+def lines_of(file: Iterable[bytes], name: str, encoding: str = "utf-8", *, keeps: bool = False) -> Iterator[Line]:
     """The same for an open file or a pipe, which errors call `name`."""
     encoding = checked_encoding(encoding)
     if "\n".encode(encoding) != b"\n":  # UTF-16, for example, where the byte of LF is a part of other characters too
@@ -142,7 +141,7 @@ def naming(file: str) -> Iterator[None]:
         raise ValueError(f"{file}: {error}") from None
 
 
-def tab_columns(lines: Sequence[tuple[int, str]], width: int) -> list[list[str]]:
+def tab_columns(lines: Sequence[Line], width: int) -> list[list[str]]:
     """The columns of numbered lines whose texts are separated by tabs; the last text may contain tabs."""
     rows = [line.split("\t", width - 1) for _, line in lines]
     for (number, _), row in zip(lines, rows, strict=True):

@@ -3,6 +3,7 @@
 import logging
 import os
 from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
 
 from keras_bert.tasks.readers.bad_rows import DROP
 from keras_bert.tasks.readers.columns import read_labels, read_scores, read_texts
@@ -64,21 +65,19 @@ class _StreamReader:
     """Reads tables that are parts of one file, all of them as the first one."""
 
     def __init__(self) -> None:
-        self._decided = False
-        self._learns_texts = False
-        self._label: Column | None = None
+        self._first: tuple[bool, Column | None] | None = None  # whether it has only texts, and the column of its label
 
     def __call__(self, table: Table, reading: Reading) -> Rows:
-        if not self._decided:
-            self._learns_texts = _learns_texts(table, reading)
-            self._label = None if self._learns_texts else _label_column(table, reading)
-            self._decided = True
-        if self._learns_texts:
+        if self._first is None:
+            only_texts = _learns_texts(table, reading)
+            self._first = only_texts, None if only_texts else _label_column(table, reading)
+        only_texts, label = self._first
+        if only_texts:
             _refuse_more(table, (len(row) > 1 for row in table.rows))
             return read_texts(table, reading)
-        if self._label is None and len(reading.text) == 2 and "label" in (table.names or ()):
-            _refuse_more(table, (label is not None for label in table.column("label")))
-        rows = _read(table, reading, self._label, needs_text=True)
+        if label is None and len(reading.text) == 2 and "label" in (table.names or ()):
+            _refuse_more(table, (one is not None for one in table.column("label")))
+        rows = _read(table, reading, label, needs_text=True)
         if len(reading.text) == 3:
             _, positives, negatives = rows.x
             check_negatives(positives, negatives, rows.place)
@@ -172,4 +171,4 @@ def _may_have_header(path: str | os.PathLike, reading: Reading) -> bool:
 
 def _has_column(path: str | os.PathLike, reading: Reading, name: str) -> bool:
     """Whether the header of a file has a column of this name."""
-    return reading.header is not False and name in (reading.table(path, header=True).names or ())
+    return reading.header is not False and name in (replace(reading, header=True).table(path).names or ())

@@ -22,15 +22,13 @@ from keras_bert.tasks.readers.delimited import (
     quoted_rows,
 )
 from keras_bert.tasks.readers.parquet import parquet_lines
-from keras_bert.tasks.readers.rows import lines
+from keras_bert.tasks.readers.rows import Line, lines
 from keras_bert.text_encoding import composed
 from keras_bert.wording import listed, plural
 
 logger = logging.getLogger("keras_bert")
 
 Column = str | int
-Line = tuple[int, str]  # with its number
-Numbered = list[tuple[int, Any]]  # rows with the line that each begins on
 _ADVICE = {  # by the suffix of a file that cannot be read
     ".json": " Write the rows of a .json file as .jsonl, one object on each line.",
     ".xlsx": " Save the sheet of an Excel workbook as CSV.",
@@ -230,8 +228,8 @@ class TableParser:
                     except ValueError as error:
                         self.bad.add(number, error)
 
-    def table(self, rows: Numbered) -> Table:
-        """Some of the rows as a table."""
+    def table(self, rows: list[tuple[int, Any]]) -> Table:
+        """Some of the rows, each with the line that it begins on, as a table."""
         if self.format == "label-text":
             tabs = {text.count("\t") for _, (_, text) in rows}  # in each text
             if len(tabs) == 1 and max(tabs):

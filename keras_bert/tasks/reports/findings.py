@@ -89,10 +89,10 @@ class Findings:
     parts: dict[str, dict[str, Any]] = field(default_factory=dict)
 
 
-def text_columns(x: Any, names: Sequence[str]) -> dict[str, list[str]]:
+def columns_by_name(x: Any, names: Sequence[str]) -> dict[str, list[str]]:
     """The columns of texts in `x` by these names; a list of words is joined.
 
-    >>> text_columns((["a", "b"], [["c", "d"], ["e"]]), ("prompt", "choices"))
+    >>> columns_by_name((["a", "b"], [["c", "d"], ["e"]]), ("prompt", "choices"))
     {'prompt': ['a', 'b'], 'choices': ['c d', 'e']}
     """
     columns = x if isinstance(x, tuple) else (x,)
@@ -114,7 +114,7 @@ def texts_of(columns: dict[str, list[str]], row: int) -> list[tuple[str, str, tu
 
 def plain_findings(task: Any, x: Any, y: Any, examples: LabelledRows, logits: list[np.ndarray]) -> Findings:
     """The findings of a task of which only the loss is known: the rows whose loss is the highest."""
-    columns, true = text_columns(x, task.table[0]), rows_of(y, "label")
+    columns, true = columns_by_name(x, task.table[0]), rows_of(y, "label")
     answers = task.decoded(examples, logits, len(true))
 
     def show(row: int) -> Shown:

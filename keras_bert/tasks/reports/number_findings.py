@@ -56,9 +56,9 @@ def explained_cosine(count: int) -> Callable[[int], Explained]:
 
 def _places(values: np.ndarray) -> np.ndarray:
     """The place of each value among all, from 0 to 1; equal values have the same."""
-    _, place, counts = np.unique(values, return_inverse=True, return_counts=True)
-    middle = np.cumsum(counts) - (counts + 1) / 2
-    return middle[place] / max(len(values) - 1, 1)
+    from scipy.stats import rankdata
+
+    return (rankdata(values) - 1) / max(len(values) - 1, 1)
 
 
 def pair_findings(columns: dict[str, list[str]], vectors: np.ndarray) -> Findings:

@@ -13,7 +13,7 @@ from keras_bert.pictures.report_page import report_page
 from keras_bert.progress import ProgressLog
 from keras_bert.storage import new_folder, write_text
 from keras_bert.tasks.metrics.by_label import one_sided
-from keras_bert.tasks.reports.findings import Findings, text_columns
+from keras_bert.tasks.reports.findings import Findings, columns_by_name
 from keras_bert.tasks.reports.integrated_gradients import integrated_gradients
 from keras_bert.tasks.reports.near_duplicates import SIMILARITY, near_duplicates
 from keras_bert.wording import listed, plural
@@ -43,19 +43,20 @@ def write_report(
         details = task.details(y, examples, logits, **options)
         findings = task.findings(x, y, examples, logits, **options)
         count = len(next(iter(findings.columns.values())))
-        texts = _texts(task, findings)
+        # Numbers and categories beside the texts are equal in rows that are not.
+        texts = {name: column for name, column in findings.columns.items() if name not in task.other_names}
+        names = places[0] or range(count)
         warnings = one_sided(details, count)
         duplicates = None
         if training is not None:
-            of_training = text_columns(training, tuple(findings.columns))
+            of_training = columns_by_name(training, tuple(findings.columns))
             if lost := [name for name in texts if name not in of_training]:
                 raise ValueError(
                     f"The training rows have other columns of texts than the rows of the report. Pass rows of the "
                     f"same form. Received: {listed(list(of_training))} for training, without {listed(lost)}"
                 )
             others = [of_training[name] for name in texts]
-            named = places[0] or range(count), places[1] or range(len(others[0]))
-            duplicates = _duplicates(findings, [*texts.values()], others, named)
+            duplicates = _duplicates(findings, [*texts.values()], others, (names, places[1] or range(len(others[0]))))
             warnings += _leakage(duplicates, count)
         for warning in warnings:
             logger.warning("%s", warning)
@@ -68,7 +69,7 @@ def write_report(
             "details": details,
             "parts": findings.parts,
             "lengths": _lengths(findings, [*texts.values()]),
-            "worst": _worst(task, findings, examples, places[0] or range(count)),
+            "worst": _worst(task, findings, examples, names),
             "duplicates": duplicates,
         }
         for name, text in (
@@ -78,11 +79,6 @@ def write_report(
             write_text(folder / name, text.encode("utf-8", "replace").decode("utf-8"))  # JSON may have half a character
     logger.info("The report is in %s.", os.path.join(directory, "index.html"))
     return report
-
-
-def _texts(task: Any, findings: Findings) -> dict[str, list[str]]:
-    """The columns of texts, without numbers and categories beside them: these are equal in rows that are not."""
-    return {name: column for name, column in findings.columns.items() if name not in task.other_names}
 
 
 def _lengths(findings: Findings, texts: list[list[str]]) -> dict[str, Any]:
@@ -145,7 +141,7 @@ def _duplicates(
     if findings.values is not None:
         groups = {"duplicates": inside, "others": ~inside}
         means = {name: float(findings.values[rows].mean()) for name, rows in groups.items() if rows.any()}
-    listed = [
+    shown = [
         {
             "row": places[0][one.row],
             "training_row": places[1][one.training_row],
@@ -162,7 +158,7 @@ def _duplicates(
         "training_rows": len(training[0]),
         "measure": findings.measure,
         "means": means,
-        "rows": listed,
+        "rows": shown,
     }
 
 

@@ -22,7 +22,7 @@ SCORES = {  # of held-out rows of each form; the first one chooses the best epoc
 OTHER_LOSS = ', or use loss="cosent" (--loss cosent)'  # what else an error about the range of scores advises
 
 
-def form_of(columns: list[list[str]], y: Any) -> str:
+def form_of(columns: Sequence[Any], y: Any) -> str:
     """What rows of these columns teach; `y` is None if nothing is to be learned, and empty if there are no targets."""
     if y is None:
         return ""
@@ -48,13 +48,13 @@ def check_form(loss: str, of_loss: str, form: str) -> None:
 def check_sentences(rows: Rows | RowStream, loss: str | None) -> None:
     """Refuse training rows from which a loss, by default that of their form, cannot learn."""
     sample = rows.sample
-    form = _form_of_rows(sample)
+    form = form_of(sample.columns, sample.y)
     name = loss or BY_FORM[form]
     check_form(name, FORMS[name], form)
     if name == "cosine":
         check_cosines(number_column(sample.y, "score"), sample.place, OTHER_LOSS)
     if form == "labels" and len(rows) > 1:
-        check_labels(len({*sample.y}), len(rows), rows.path)
+        check_label_count(len({*sample.y}), len(rows), rows.path)
     if form == "pairs" and isinstance(sample.x, tuple):
         check_ranked(*sample.x[1:], place=sample.place)
 
@@ -93,10 +93,10 @@ def check_batch_size(batch_size: int | None, columns: int, *, compares_rows: boo
 def check_score(best_by: str | None, rows: Rows) -> None:
     """Refuse a score by which these held-out rows cannot be judged."""
     if best_by is not None:
-        check_choice("best_by", best_by, SCORES[_form_of_rows(rows)])
+        check_choice("best_by", best_by, SCORES[form_of(rows.columns, rows.y)])
 
 
-def check_labels(labels: int, texts: int, where: str) -> None:
+def check_label_count(labels: int, texts: int, where: str) -> None:
     """Refuse labels that are all the same, or of which no two are."""
     if labels == texts:
         raise ValueError(
@@ -123,7 +123,3 @@ def check_ranked(
         )
     for column in negatives:
         check_negatives(positives, column, place, drop)
-
-
-def _form_of_rows(rows: Rows) -> str:
-    return form_of(list(rows.columns), rows.y)

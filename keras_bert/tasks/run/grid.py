@@ -40,13 +40,12 @@ def finetune_grid(
     """
     output = check_new_folder(output)
     folder = working_folder(output)
-    best, runs = folder, list[dict[str, Any]]()
+    best, best_score, runs = folder, float("-inf"), list[dict[str, Any]]()
     for trial in each_run(settings, folder, grid, prune=prune):
-        earlier = [done["score"] for done in runs if done["score"] is not None]
         runs.append(trial.values | trial.outcome)
-        if trial.score is not None and trial.score > max(earlier, default=float("-inf")):
+        if trial.score is not None and trial.score > best_score:
             (best / MODEL).unlink(missing_ok=True)
-            best = trial.folder
+            best, best_score = trial.folder, trial.score
         else:
             (trial.folder / MODEL).unlink(missing_ok=True)
     return finish(best, output, {"grid": runs})

@@ -11,7 +11,7 @@ from keras_bert.weights.keras_archive import dicts_with, keras_config
 
 def known_class(source: str | Path) -> str | None:
     """The name under which Keras saves the class of the task; None where only the loader finds it."""
-    name = next(dicts_with(_saved(source), "registered_name"), {}).get("registered_name")
+    name = _saved(source, "registered_name")
     return name if isinstance(name, str) else None
 
 
@@ -20,11 +20,12 @@ def known_labels(source: str | Path) -> list[str] | None:
     file = folder_of(source) / LABELS
     if file.is_file():
         return json_list(file.read_bytes(), file)
-    labels = next(dicts_with(_saved(source), "labels"), {}).get("labels")
+    labels = _saved(source, "labels")
     return labels if isinstance(labels, list) else None
 
 
-def _saved(source: str | Path) -> Any:
-    """What Keras has saved of the class and its settings."""
+def _saved(source: str | Path, name: str) -> Any:
+    """What Keras has saved under this name, of the class or its settings; None if there is nothing."""
     export = saved_model_at(Path(source))
-    return keras_config(Path(source)) if export is None else read_json(export / EXTRA / TASK)
+    config = keras_config(Path(source)) if export is None else read_json(export / EXTRA / TASK)
+    return next(dicts_with(config, name), {}).get(name)

@@ -8,7 +8,7 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any, Self
 
-from keras_bert.checks import check_choice, check_length, check_positive
+from keras_bert.checks import check_above_zero, check_choice, check_length, check_positive
 from keras_bert.choices import LONG, MAX_WINDOWS, POOLING, POOLS, STRATEGIES
 from keras_bert.config import BertConfig
 from keras_bert.storage import read_json, sha256_of, write_json
@@ -83,10 +83,8 @@ class PlainSettings:
 
     def __post_init__(self) -> None:
         for name in ("epochs", "learning_rate", "temperature"):
-            if getattr(self, name) is not None and not 0 < getattr(self, name) < float("inf"):  # refuses NaN too
-                raise ValueError(
-                    f"`{name}` must be above 0 and finite. Use another value. Received: {name}={getattr(self, name)}"
-                )
+            if getattr(self, name) is not None:
+                check_above_zero(name, getattr(self, name))
         for name in ("patience", "steps", "save_every", "cache_batch", "lora", "layers"):
             if getattr(self, name) is not None:
                 check_positive(self, name)

@@ -58,15 +58,12 @@ def _averaged(runs: Sequence[Path], best: Path, settings: FinetuneSettings) -> P
     del metrics["best_epoch"]
     write_json(folder / METRICS_FILE, metrics | details | {"valid": valid, "averaged": len(runs)})
     name = metrics["chosen_by"]
-    level = logging.WARNING if valid[name] < metrics["valid"][name] else logging.INFO
-    best_score, score = metrics["valid"][name], valid[name]
+    score, best_score = valid[name], metrics["valid"][name]
     logger.log(
-        level,
+        logging.WARNING if score < best_score else logging.INFO,
         "The score %r is %.4f for the averaged weights and %.4f for the best run. The average is kept.",
-        name,
-        score,
-        best_score,
-    )
+        name, score, best_score,
+    )  # fmt: skip
     return folder
 
 
