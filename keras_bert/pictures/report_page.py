@@ -14,8 +14,10 @@ SHADES = 5
 NAMED = 5  # pieces that are named with their numbers
 
 
-def report_page(report: dict[str, Any]) -> str:
+def report_page(report: dict[str, Any], unit: str = "row", training_unit: str = "row") -> str:
     """The HTML of a report, from what its report.json has.
+
+    unit, training_unit: what the numbers of the rows and of the training rows are, such as "line".
 
     >>> parts = {"scores": {}, "details": {}, "parts": {}, "duplicates": None, "warnings": ["<b>"], "file": ""}
     >>> lengths = {"measure": "", "groups": []}
@@ -34,9 +36,9 @@ def report_page(report: dict[str, Any]) -> str:
         sections.append(_section(part["title"], *note, _PARTS[part["kind"]](part)))
     sections.append(_section("Scores by length", _lengths(**report["lengths"])))
     if report["worst"]:
-        sections.append(_worst(**report["worst"]))
+        sections.append(_worst(unit, **report["worst"]))
     if report["duplicates"]:
-        sections.append(_section("Rows that are in the training rows", *_duplicates(report)))
+        sections.append(_section("Rows that are in the training rows", *_duplicates(report, unit, training_unit)))
     about = escape(" · ".join(filter(None, [report["file"], f"{report['rows']:,} rows"])))
     title = escape(f"Report of a {report['task']}")
     return one_file_page("report", title=title, about=about, sections=joined(sections, "\n"))
@@ -128,18 +130,18 @@ _PARTS: dict[str, Callable[[dict[str, Any]], Html]] = {
 # === Rows ===
 
 
-def _worst(title: str, number: int, rows: list[dict[str, Any]]) -> Html:
+def _worst(unit: str, title: str, number: int, rows: list[dict[str, Any]]) -> Html:
     if not rows:
         return _section(title, tag("p", "There are none among these rows."))
     said = f"{number:,} rows." if len(rows) == number else f"The first {len(rows)} of {number:,} rows."
-    return _section(title, tag("p", said, class_="hint"), *map(_row, rows))
+    return _section(title, tag("p", said, class_="hint"), *(_row(unit, row) for row in rows))
 
 
-def _row(row: dict[str, Any]) -> Html:
+def _row(unit: str, row: dict[str, Any]) -> Html:
     sure = f", probability {row['confidence']:.4f}" if "confidence" in row else ""
     said = tag("p", "Answer: ", tag("strong", row["answer"]), f"{sure}. Right answer: ", tag("strong", row["true"]))
     pieces = _pieces(row) if "pieces" in row else ()
-    return tag("article", tag("h3", f"Row {row['row']}"), said, *map(_text, row["texts"]), *pieces)
+    return tag("article", tag("h3", f"{unit.capitalize()} {row['row']}"), said, *map(_text, row["texts"]), *pieces)
 
 
 def _text(text: dict[str, Any]) -> Html:
@@ -171,7 +173,7 @@ def _pieces(row: dict[str, Any]) -> list[Html]:
     return [tag("p", joined(spans, " "), class_="pieces", dir="auto"), tag("p", said, class_="hint")]
 
 
-def _duplicates(report: dict[str, Any]) -> list[Html]:
+def _duplicates(report: dict[str, Any], unit: str, training_unit: str) -> list[Html]:
     found = report["duplicates"]
     exact, near = found["exact"], found["near"]
     if not exact + near:
@@ -185,7 +187,12 @@ def _duplicates(report: dict[str, Any]) -> list[Html]:
     if means := ", ".join(f"{mean:.4f} for the {which}" for which, mean in found["means"].items()):
         said += f" The {found['measure']} is {means}."
     rows = (
-        [one["row"], one["training_row"], one["similarity"], *(tag("td", text, class_="text") for text in one["texts"])]
+        [
+            *(str(one[name]) for name in ("row", "training_row")),  # 1234, not 1,234: a place and not an amount
+            one["similarity"],
+            *(tag("td", text, class_="text") for text in one["texts"]),
+        ]
         for one in found["rows"]
     )
-    return [tag("p", said), _table(["row", "training row", "similarity", "text", "training text"], rows)]
+    header = [unit, f"training {training_unit}", "similarity", "text", "training text"]
+    return [tag("p", said), _table(header, rows)]

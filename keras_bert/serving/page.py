@@ -3,15 +3,19 @@
 It is made from the files in `browser/`, by which its security policy allows only its own style and script.
 """
 
+import re
 from collections.abc import Mapping
 from importlib.resources import files
+from pathlib import Path
 from string import Template
 from typing import Any, NamedTuple
 
 from keras_bert.pictures.one_file_page import script_json, source_hash
 from keras_bert.serving.served_version import ServedVersion
 
-_SCRIPTS = ("elements", "requests", "pieces", "answers", "attention", "masks", "tools", "main")  # in this order
+_SCRIPTS = ("elements", "requests", "pieces", "answers", "attention", "masks", "samples", "tools", "main")  # in order
+_HANGUL = re.compile("^(?:##)?[가-힣\u1100-\u11ff]", re.MULTILINE)  # syllables, or the letters that NFD makes of them
+_LATIN = re.compile("^(?:##)?[A-Za-z]{3,}$", re.MULTILINE)
 _SAFE = {  # also for browsers that would guess a type, send this address on, or show the page inside another
     "X-Content-Type-Options": "nosniff",
     "Referrer-Policy": "no-referrer",
@@ -35,6 +39,7 @@ def make_page(models: Mapping[str, Mapping[int, ServedVersion]]) -> Page:
         "about": _about(facts),
         "asked": asked,
         "pieces": pieces,
+        "language": "ko" if any(_is_korean(one.vocabulary_file) for one in newest.values()) else "en",
         "signatures": newest[asked].metadata()["signature_def"]["signature_def"] if asked else {},
     }
     style = _file("page.css")
@@ -64,6 +69,17 @@ def _about(facts: dict[str, Any]) -> str:
         "dtype": "{}",
     }
     return " · ".join(text.format(facts[name]) for name, text in known.items() if facts.get(name) is not None)
+
+
+def _is_korean(vocabulary: Path) -> bool:
+    """Whether a vocab.txt has more pieces in Hangul than pieces of three or more Latin letters.
+
+    A multilingual vocabulary has more of the latter.
+    """
+    if not vocabulary.is_file():
+        return False
+    pieces = vocabulary.read_text(encoding="utf-8", errors="replace")
+    return len(_HANGUL.findall(pieces)) > len(_LATIN.findall(pieces))
 
 
 def _file(name: str) -> str:

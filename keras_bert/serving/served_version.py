@@ -13,6 +13,7 @@ from keras_bert.serving.version_folders import WITHOUT_ENCODER, version_folders
 from keras_bert.serving.work_limit import TooMuchWork, most_pieces, refusal
 from keras_bert.storage import literal_path, read_json
 from keras_bert.text.numpy_examples import InvalidArgumentError
+from keras_bert.weights.tokenizer_files import VOCABULARY
 
 # In how many pieces per unit of `seq_length` a text is shown at most, for signatures that do not show all pieces.
 _WIDTHS = {"pieces": 2, "pieces_pair": 4, "attention": 1}
@@ -62,6 +63,7 @@ class ServedVersion:
     def __init__(self, folder: Path, threads: BatchThreads | None = None) -> None:
         self.part = folder.parent.name
         self.facts = read_json(folder / MANIFEST)
+        self.vocabulary_file = folder / "assets" / VOCABULARY  # which `preprocess` does not have
         self.signatures = self.load(folder)
         self.threads = threads or BatchThreads()
         self.batchers = {

@@ -268,7 +268,7 @@ class Task(FileTask):
         x, train = self._opened(x), self._opened(train, labels=False)
         columns = self._columns(x, y)[:2]
         training = None if train is None else self._columns(train, labels=False)[0]
-        places = [rows.ids if isinstance(rows, Rows) else None for rows in (x, train)]
+        places = [(rows.unit, rows.ids) if isinstance(rows, Rows) and rows.ids else None for rows in (x, train)]
         file = os.path.basename(x.path) if isinstance(x, Rows) else ""
         how: Any = {"file": file, "batch_size": batch_size, "options": options}
         return write_report(self, directory, columns, training, places, **how)

@@ -25,8 +25,9 @@ AXE = os.environ.get("AXE_CORE") or Path(__file__).parents[2] / "node_modules" /
 class Traced(ServedVersion):
     """As if it had been saved and loaded, which takes longer than tracing."""
 
-    def __init__(self, part, signatures):
+    def __init__(self, part, signatures, vocabulary_file=Path(os.devnull)):
         self.part, self.facts, self.threads = part, {}, BatchThreads()
+        self.vocabulary_file = vocabulary_file
         self.signatures = {name: _Named(function) for name, function in signatures.items()}
         self.batchers = {
             name: batcher_for(function, self.runner(function), self.threads)

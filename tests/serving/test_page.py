@@ -1,6 +1,7 @@
 """The page of the server: what is sent, and in Chromium what a classifier's page does with what is typed."""
 
 import base64
+import copy
 import hashlib
 import json
 import re
@@ -20,6 +21,7 @@ from tests.serving.browser import page_in_browser, serving_page
 from tests.serving.exported import LABELS, NAME
 
 TEXT = "#fields textarea"
+KOREAN = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "영화", "##가", "재미", "DVD", "the"]
 
 
 @pytest.fixture(scope="module")
@@ -71,6 +73,25 @@ def test_part_of_an_export(models):
         page = make_page({name: models[name] for name in names}).html.decode()
         assert f'"name": "{names[0]}"' in page
     assert '"pieces": null' in make_page({NAME: models[NAME]}).html.decode()
+
+
+def with_vocabulary(models, file, pieces):
+    """The same models, as if their vocabulary were another one."""
+    file.write_text("".join(f"{piece}\n" for piece in pieces), encoding="utf-8")
+    changed = copy.copy(models[NAME][1])
+    changed.vocabulary_file = file
+    return {**models, NAME: {1: changed}}
+
+
+def test_the_language_of_the_samples(models, tmp_path):
+    assert '"language": "en"' in make_page(models).html.decode()
+    for language, pieces in {
+        "ko": (KOREAN, ["\u1112", "##\u1161", "##\u11ab", "of", "##ing"]),  # the second is without accents
+        "en": (["[UNK]", "the", "film", "서"], ["영화", "##가", "the", "film", "Film", "der"], ["映画", "は"], []),
+    }.items():
+        for number, vocabulary in enumerate(pieces):
+            page = make_page(with_vocabulary(models, tmp_path / f"{language}{number}.txt", vocabulary))
+            assert f'"language": "{language}"' in page.html.decode()
 
 
 def test_play_refuses_what_is_no_model(tmp_path):
@@ -283,6 +304,19 @@ def test_an_export_without_pieces(models, browser):
         browser.until(lambda: "%" in browser.text("#said"))
         assert "Export the model again" in browser.text("#pieces-about")
     assert browser.errors() == []
+
+
+@pytest.mark.network
+def test_the_samples_of_a_korean_vocabulary(page, models, tmp_path):
+    """The page begins with Korean; what is around the text stays English."""
+    first = page.js("return document.querySelector(arguments[0]).value", TEXT)
+    assert first.isascii()
+    with serving_page(with_vocabulary(models, tmp_path / "vocab.txt", KOREAN)) as url:
+        page.open(url)
+        page.until(lambda: "영화" in page.text("#answer-request pre") and page.texts("#pieces .chip"))
+        assert "영화" in page.js("return document.querySelector(arguments[0]).value", TEXT)
+        assert page.text("#fields label").startswith("Text")
+        page.requests()
 
 
 @pytest.mark.network

@@ -2,6 +2,7 @@
 
 import contextlib
 import json
+import re
 
 import keras
 import numpy as np
@@ -30,12 +31,13 @@ def opened(browser, tmp_path):
     """Opens the page of a model. At the end, nothing has failed, and axe-core finds nothing serious."""
 
     @contextlib.contextmanager
-    def open(model, attention=False):
+    def open(model, attention=False, vocabulary=None):
         preprocessor = (model if isinstance(model, keras_bert.Bert) else model.bert).preprocessor
         preprocessor.vocabulary.save(tmp_path / "vocab.txt")
+        vocabulary = vocabulary or tmp_path / "vocab.txt"  # by which the page chooses the language of its samples
         make = answers_to_texts if isinstance(model, Task) else vectors_of_texts
         root, signatures = make(model, LENGTH, tmp_path / "vocab.txt", attention)
-        text = Traced("text", signatures)
+        text = Traced("text", signatures, vocabulary)
         text.root = root  # which holds the variables
         models = {"small": {1: text}, "small-preprocess": {1: pieces_of(model, LENGTH)}}
         with serving_page(models) as url:
@@ -57,6 +59,26 @@ def write(page, number, text):
 def asked(page, text):
     """Wait until the answer to this text is shown."""
     page.until(lambda: json.dumps(text, ensure_ascii=False) in page.text("#answer-request pre"))
+
+
+@pytest.mark.parametrize("korean", [False, True])
+@pytest.mark.parametrize("kind", ["classifier", "cosine", "tagger", "answerer", "choice", "pretrainer"])
+def test_samples(opened, kind, korean, tmp_path):
+    """All of them are in the language of the vocabulary."""
+    model = keras_bert.Pretrainer(small_bert()) if kind == "pretrainer" else small_task(kind)
+    (tmp_path / "ko.txt").write_text("영화\n##가\n", encoding="utf-8")
+    with opened(model, kind == "pretrainer", tmp_path / "ko.txt" if korean else None) as page:
+        titles = page.texts("#tools label")
+        assert len(titles) == (5 if kind == "pretrainer" else 1)
+        for title in titles:
+            page.choose(title)
+            boxes = page.js("return [...document.querySelectorAll('textarea')].map((box) => box.value)")
+            lines = [line for box in boxes for line in box.split("\n") if line]
+            assert lines
+            assert [bool(re.search("[가-힣]", line)) for line in lines] == [korean] * len(lines)
+            assert (title == "Masked words") == ("[MASK]" in boxes[0])
+            asked(page, boxes[0])
+            page.until(lambda text=boxes[0]: text in page.text("#pieces-request pre"))
 
 
 def test_cosine(opened):

@@ -4,11 +4,8 @@
 // prediction and returns a headline. `texts` are those whose pieces are shown; `together`: a pair, in one row of the
 // model; `cuts`: whether the model truncates them. `ask` is there where one request is not enough.
 
-const SAMPLE = "The film was better than I had expected.";
 const field = (name, label, sample = "", more = {}) => ({ name, label, sample, ...more });
-const TEXT = field("text", "Text", SAMPLE);
-const LIST = ["How do I reset my password?", "The parcel has not arrived.", "Where is the next train station?",
-  "That movie was a pleasant surprise.", "I would like to change my address."].join("\n");
+const TEXT = field("text", "Text", SAMPLES.text);
 const ROWS = 64; // of a list, in one request
 
 const one = (signature_name, row) => ({ signature_name, instances: [row] });
@@ -38,7 +35,7 @@ function toolsFor(signatures) {
   const has = (names, kind) => names.every((name) => name in (signatures.serving_default?.[kind] ?? {}));
   const gives = (...names) => has(names, "outputs"), takes = (...names) => has(names, "inputs");
   const tools = [];
-  const second = takes("text_pair") ? field("text_pair", "Second text", "I liked the film.")
+  const second = takes("text_pair") ? field("text_pair", "Second text", SAMPLES.other)
     : field("text_pair", "Second text (only for pairs)", "", { optional: true });
   const others = othersOf(signatures.serving_default?.inputs ?? {});
 
@@ -52,7 +49,7 @@ function toolsFor(signatures) {
     },
   });
   else if (gives("type", "start", "end", "count")) tools.push({
-    title: "Entities", fields: [field("text", "Text", "Ann Lee moved from Seoul to New York to work for Google.")],
+    title: "Entities", fields: [field("text", "Text", SAMPLES.entities)],
     body: ({ text }) => one("serving_default", { text }), texts: ({ text }) => [text],
     draw(place, answer, { text }) {
       const found = [...Array(answer.count).keys()];
@@ -63,8 +60,7 @@ function toolsFor(signatures) {
   });
   else if (takes("question", "context")) tools.push({
     title: "Answer in a context",
-    fields: [field("question", "Question", "Where did the cat sleep?"),
-      field("context", "Context", "The dog ran into the garden. The cat slept under the old table.", { rows: 6 })],
+    fields: [field("question", "Question", SAMPLES.question), field("context", "Context", SAMPLES.context, { rows: 6 })],
     body: ({ question, context }) => one("answers" in signatures ? "answers" : "serving_default", { question, context }),
     texts: ({ question, context }) => [question, context],
     draw(place, answer, { context }) {
@@ -78,13 +74,12 @@ function toolsFor(signatures) {
   });
   else if (takes("prompt", "choices")) {
     const number = Number(signatures.serving_default.inputs.choices.tensor_shape.dim[1].size);
-    const samples = ["There it slept.", "The moon is made of iron.", "Two and two are four.", "It rained in Paris."];
     const names = [...Array(number).keys()].map((i) => `choice ${i + 1}`);
     const choices = (values) => names.map((name) => values[name]);
     tools.push({
       title: "Choices",
-      fields: [field("prompt", "Prompt", "The cat went into the garden."),
-        ...names.map((name, i) => field(name, `Choice ${i + 1}`, samples[i % samples.length]))],
+      fields: [field("prompt", "Prompt", SAMPLES.prompt),
+        ...names.map((name, i) => field(name, `Choice ${i + 1}`, SAMPLES.choices[i % SAMPLES.choices.length]))],
       body: (values) => one("serving_default", { prompt: values.prompt, choices: choices(values) }),
       texts: (values) => [values.prompt, ...choices(values)],
       draw(place, answer, values) {
@@ -106,7 +101,7 @@ function toolsFor(signatures) {
   });
 
   if ("fill_mask" in signatures) tools.push({
-    title: "Masked words", fields: [field("text", "Text", "She opened the [MASK] and walked into the room.")], cuts: true,
+    title: "Masked words", fields: [field("text", "Text", SAMPLES.masked)], cuts: true,
     body: ({ text }) => (text.includes(MASK) ? one("fill_mask", { text }) : null), texts: ({ text }) => [text],
     draw(place, answer, { text }, write) {
       drawFillings(place, text, answer, (text) => write("text", text));
@@ -116,7 +111,7 @@ function toolsFor(signatures) {
   });
   if ("is_next" in signatures) tools.push({
     title: "Next sentence", together: true, cuts: true,
-    fields: [field("text", "Text", "She opened the door."), field("text_pair", "Does this follow?", "The room was dark.")],
+    fields: [field("text", "Text", SAMPLES.sentence), field("text_pair", "Does this follow?", SAMPLES.next)],
     body: ({ text, text_pair }) => one("is_next", { text, text_pair }), texts: bothTexts,
     draw(place, answer) {
       drawBars(place, [{ label: "follows", score: answer.score }, { label: "does not", score: 1 - answer.score }]);
@@ -125,7 +120,7 @@ function toolsFor(signatures) {
   });
   if (gives("embedding")) {
     tools.push({
-      title: "Two texts", cuts: true, fields: [TEXT, field("other", "Another text", "I liked the film.")],
+      title: "Two texts", cuts: true, fields: [TEXT, field("other", "Another text", SAMPLES.other)],
       body: ({ text, other }) => ({ signature_name: "serving_default", instances: [{ text }, { text: other }] }),
       texts: ({ text, other }) => [text, other],
       draw(place, answer, values, write, all) {
@@ -137,7 +132,8 @@ function toolsFor(signatures) {
     const known = { list: null, vectors: [] }; // the list is embedded again only when it changes
     tools.push({
       title: "Nearest of a list", cuts: true,
-      fields: [field("text", "Text", "I forgot my login."), field("list", "List, one text per line", LIST, { rows: 6 })],
+      fields: [field("text", "Text", SAMPLES.query),
+        field("list", "List, one text per line", SAMPLES.list.join("\n"), { rows: 6 })],
       body: ({ text }) => one("serving_default", { text }), texts: ({ text }) => [text],
       async ask({ list }) {
         if (known.list === list) return;
@@ -185,7 +181,7 @@ function rawTool(signature) {
   const names = askable ? [...of.values()].flat() : [];
   const value = (values, name) => (of.get(name)[0] === name ? values[name] : of.get(name).map((box) => values[box]));
   return {
-    title: "Answer", fields: names.map((name) => field(name, name, SAMPLE, { rows: 3 })),
+    title: "Answer", fields: names.map((name) => field(name, name, SAMPLES.text, { rows: 3 })),
     body: (values) => (askable
       ? one("serving_default", Object.fromEntries(inputs.map(([name]) => [name, value(values, name)]))) : null),
     texts: (values) => names.map((name) => values[name]),

@@ -81,7 +81,7 @@ def read_choices(
 
     rows = _read(path, (prompt, *choices), label, choice, **options)
     prompts, *columns = rows.x
-    return Rows((prompts, [list(row) for row in zip(*columns, strict=True)]), rows.y, rows.path, rows.ids)
+    return Rows((prompts, [list(row) for row in zip(*columns, strict=True)]), rows.y, rows.path, rows.ids, rows.unit)
 
 
 def labelled_rows(path: str | os.PathLike, reading: Reading, *, labels: bool = True) -> Rows:
@@ -193,7 +193,7 @@ def _read(
         )  # fmt: skip
     x = tuple([column[row] or "" for row in kept] for column in columns)
     x += tuple(others)
-    return Rows(x if len(x) > 1 else x[0], y, table.path, [table.lines[row] for row in kept])
+    return Rows(x if len(x) > 1 else x[0], y, table.path, [table.lines[row] for row in kept], table.unit)
 
 
 def text_of(value: Any, name: Column, table: Table, row: int) -> str:

@@ -63,7 +63,7 @@ def read_klue_ner(path: str | os.PathLike, *, encoding: str = "utf-8") -> Rows:
                 f"with a type, such as 'B-PS'. Correct it. Received: {stray!r}"
             )
         y.append(_spans(tags))
-    return Rows(texts, y, characters.path, characters.ids)
+    return Rows(texts, y, characters.path, characters.ids, characters.unit)
 
 
 def tagged_rows(path: str | os.PathLike, reading: Reading, *, labels: bool = True) -> Rows:
@@ -143,7 +143,7 @@ def _sentences(
     if not begins:
         raise ValueError(f"{path} has no sentences. Name another file. Received: {path}")
     count = len(begins)
-    return Rows(words[:count], [] if tag is None else tags[:count], str(path), begins)
+    return Rows(words[:count], [] if tag is None else tags[:count], str(path), begins, "line")
 
 
 def _cell(path: str | os.PathLike, number: int, row: list[str], column: int, what: str) -> str:

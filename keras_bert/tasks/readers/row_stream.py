@@ -198,7 +198,7 @@ class _Found:
         x = tuple([one for (one,) in column] for column in zip(*(part.columns for part in self._sample), strict=True))
         first = self._sample[0]
         y, ids = [one for part in self._sample for one in part.y], [part.ids[0] for part in self._sample]
-        return Rows(x if isinstance(first.x, tuple) else x[0], y, first.path, ids)
+        return Rows(x if isinstance(first.x, tuple) else x[0], y, first.path, ids, first.unit)
 
 
 def _extremes(sample: list[Rows], rows: Rows) -> list[Rows]:

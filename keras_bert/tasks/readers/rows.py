@@ -21,12 +21,16 @@ _MARKS = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE, codecs.BOM_UTF32_LE, codecs.
 
 @dataclasses.dataclass(frozen=True)
 class Rows:
-    """Columns for `task.fit(rows)` or `task.fit(rows.x, rows.y)`; `ids` are the rows' lines or their questions' ids."""
+    """Columns for `task.fit(rows)` or `task.fit(rows.x, rows.y)`; `ids` are the rows' lines or their questions' ids.
+
+    unit: what an id names: a "line", a "question", or a "row", such as those of a Parquet file.
+    """
 
     x: Any
     y: list[Any]
     path: str
     ids: Sequence[int | str]
+    unit: str = "row"
 
     numbers = None  # this and the next two as in a `RowStream`, where `sample` has fewer rows
 
@@ -58,7 +62,7 @@ class Rows:
         """The rows with these numbers."""
         taken = tuple([column[number] for number in numbers] for column in self.columns)
         y, ids = ([values[number] for number in numbers] if values else [] for values in (self.y, self.ids))
-        return Rows(taken if isinstance(self.x, tuple) else taken[0], y, self.path, ids)
+        return Rows(taken if isinstance(self.x, tuple) else taken[0], y, self.path, ids, self.unit)
 
     def place(self, row: int) -> str:
         """The place of a row, for error messages: `file:line`."""

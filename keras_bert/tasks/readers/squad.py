@@ -42,7 +42,7 @@ def read_squad(path: str | os.PathLike, *, answers: bool = True) -> Rows:
     if not ids:
         raise ValueError(f"{path} has no questions. Name another file. Received: {path}")
     if not answers:
-        return Rows((questions, contexts), [], str(path), ids)
+        return Rows((questions, contexts), [], str(path), ids, "question")
     firsts = [given["text"][0].strip() if given["text"] else "" for given in y]
     if not any(first in context for first, context in zip(firsts, contexts, strict=True)):
         raise ValueError(
@@ -60,7 +60,7 @@ def read_squad(path: str | os.PathLike, *, answers: bool = True) -> Rows:
             "%d %s not at the place in the context that %s gives. The first is %r for the question %s",
             len(odd), "answer is" if len(odd) == 1 else "answers are", path, *odd[0],
         )  # fmt: skip
-    return Rows((questions, contexts), y, str(path), ids)
+    return Rows((questions, contexts), y, str(path), ids, "question")
 
 
 def question_rows(path: str | os.PathLike, reading: Reading, *, labels: bool = True) -> Rows:

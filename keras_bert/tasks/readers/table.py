@@ -62,6 +62,7 @@ class Table:
     rows: list[Any]  # each has its cells by their number
     lines: list[int]
     hint: str = ""  # what may be wrong if a column is missing
+    unit: str = "line"  # what the numbers of `lines` count: those of a Parquet file are rows
 
     def __fspath__(self) -> str:
         return self.path
@@ -238,7 +239,8 @@ class TableParser:
                     'columns, pass --format tsv (format="tsv").', self.path, max(tabs) + 2,
                 )  # fmt: skip
         names = self.header_names if self.is_delimited else list(self.names)
-        return Table(str(self.path), names, [row for _, row in rows], [line for line, _ in rows], self.hint)
+        unit = "row" if self.format == "parquet" else "line"
+        return Table(str(self.path), names, [row for _, row in rows], [line for line, _ in rows], self.hint, unit)
 
     def check_any(self, rows: Any) -> None:
         """Refuse a file without rows."""

@@ -32,8 +32,9 @@ def write_report(
 ) -> dict[str, Any]:  # fmt: skip
     """Write index.html and report.json into a new folder, and return what report.json has.
 
-    columns: x and y. training: the columns x of the training rows, or None. places: what to call each row, and each
-        training row; None: by their numbers. file: where the rows are from.
+    columns: x and y. training: the columns x of the training rows, or None. places: what each row is called, and each
+        training row: a word such as "line", and its numbers; None: they are rows, counted from 0. file: where the rows
+        are from.
     """
     x, y = columns
     with new_folder(directory) as folder:  # before the work, so that a folder that cannot be made is an error now
@@ -45,7 +46,7 @@ def write_report(
         count = len(next(iter(findings.columns.values())))
         # Numbers and categories beside the texts are equal in rows that are not.
         texts = {name: column for name, column in findings.columns.items() if name not in task.other_names}
-        names = places[0] or range(count)
+        (unit, numbers), training_unit = places[0] or ("row", range(count)), "row"
         warnings = one_sided(details, count)
         duplicates = None
         if training is not None:
@@ -56,7 +57,8 @@ def write_report(
                     f"same form. Received: {listed(list(of_training))} for training, without {listed(lost)}"
                 )
             others = [of_training[name] for name in texts]
-            duplicates = _duplicates(findings, [*texts.values()], others, (names, places[1] or range(len(others[0]))))
+            training_unit, training_numbers = places[1] or ("row", range(len(others[0])))
+            duplicates = _duplicates(findings, [*texts.values()], others, (numbers, training_numbers))
             warnings += _leakage(duplicates, count)
         for warning in warnings:
             logger.warning("%s", warning)
@@ -69,12 +71,12 @@ def write_report(
             "details": details,
             "parts": findings.parts,
             "lengths": _lengths(findings, [*texts.values()]),
-            "worst": _worst(task, findings, examples, names),
+            "worst": _worst(task, findings, examples, unit, numbers),
             "duplicates": duplicates,
         }
         for name, text in (
             ("report.json", json.dumps(report, ensure_ascii=False)),
-            ("index.html", report_page(report)),
+            ("index.html", report_page(report, unit, training_unit)),
         ):
             write_text(folder / name, text.encode("utf-8", "replace").decode("utf-8"))  # JSON may have half a character
     logger.info("The report is in %s.", os.path.join(directory, "index.html"))
@@ -94,7 +96,7 @@ def _lengths(findings: Findings, texts: list[list[str]]) -> dict[str, Any]:
     return {"measure": findings.measure, "groups": found}
 
 
-def _worst(task: Any, findings: Findings, examples: Any, places: Sequence[Any]) -> dict[str, Any] | None:
+def _worst(task: Any, findings: Findings, examples: Any, unit: str, places: Sequence[Any]) -> dict[str, Any] | None:
     """The worst rows, with the pieces that mattered where the task can explain them."""
     if findings.badness is None:
         return None
@@ -113,7 +115,7 @@ def _worst(task: Any, findings: Findings, examples: Any, places: Sequence[Any]) 
             inputs = examples.inputs(np.array([explained.example]))
             pieces, added = integrated_gradients(task, inputs, explained.value) or ([], [])
             one |= {"pieces": pieces, "added": [round(float(value), 6) for value in added], "for": explained.name}
-            log.at(len(rows) + 1, partial(str, f"row {places[row]}"))
+            log.at(len(rows) + 1, partial(str, f"{unit} {places[row]}"))
         rows.append(one)
     return {"title": findings.worst, "number": number, "rows": rows}
 
