@@ -31,10 +31,10 @@ def check_finite(options: Any, *names: str) -> None:
             raise ValueError(f"`{name}` must be a finite number of at least 0. Received: {name}={value!r}")
 
 
-def check_above_zero(name: str, value: Any) -> None:
-    """Raise an error for a value that is not a finite number above 0."""
+def check_above_zero(name: str, value: Any, advice: str = "Use another value.") -> None:
+    """Raise an error for a value that is not a finite number above 0. advice: what it says to do."""
     if not isinstance(value, Real) or not 0 < float(value) < math.inf:  # refuses NaN too
-        raise ValueError(f"`{name}` must be above 0 and finite. Use another value. Received: {name}={value!r}")
+        raise ValueError(f"`{name}` must be above 0 and finite. {advice} Received: {name}={value!r}")
 
 
 def check_share(options: Any, *names: str) -> None:

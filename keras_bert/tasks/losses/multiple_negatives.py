@@ -28,7 +28,7 @@ class MultipleNegativesRanking(SentenceLoss):
 
     def __init__(self, temperature: float = 0.05, symmetric: bool = False, **options: Any) -> None:
         super().__init__(**options)
-        check_above_zero("temperature", temperature)
+        check_above_zero("temperature", temperature, "Use 0.05.")
         check_flag("symmetric", symmetric)
         self.temperature = temperature
         self.symmetric = symmetric

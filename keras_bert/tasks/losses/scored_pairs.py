@@ -42,7 +42,7 @@ class CoSENT(SentenceLoss):
 
     def __init__(self, temperature: float = 0.05, **options: Any) -> None:
         super().__init__(**options)
-        check_above_zero("temperature", temperature)
+        check_above_zero("temperature", temperature, "Use 0.05.")
         self.temperature = temperature
 
     def get_config(self) -> dict[str, Any]:

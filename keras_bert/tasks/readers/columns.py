@@ -63,7 +63,7 @@ def read_scores(
     **options: Any,
 ) -> Rows:
     """Texts or pairs with numbers, divided by `scale`, for a `TextRegressor`; options as of `read_labels`."""
-    check_above_zero("scale", scale)
+    check_above_zero("scale", scale, "Scores are divided by it.")
 
     def number(value: Any, place: str, lists: str) -> float:
         return number_of(value, f"{place}: the score in column {score!r}", scale)

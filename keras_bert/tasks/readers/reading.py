@@ -46,7 +46,7 @@ class Reading:
                 "`separator` is empty. Give at least one character, or leave it out if each text has one label. "
                 "Received: separator=''"
             )
-        check_above_zero("scale", self.scale)
+        check_above_zero("scale", self.scale, "Scores are divided by it.")
         if self.delimiter is not None:
             object.__setattr__(self, "delimiter", checked_delimiter(self.delimiter))
         checked_encoding(self.encoding)
