@@ -1,6 +1,6 @@
 """How each backend runs BERT fast. The layers say what is computed, and this file with which ops.
 
-`tensorflow_kernels.py` has those that TensorFlow lacks, and `gpu_kernels.py` those that JAX lacks on a GPU.
+`tensorflow_kernels.py` has the ops that TensorFlow lacks, and `gpu_kernels.py` those that JAX lacks on a GPU.
 
 On TensorFlow the layers see only real tokens, `[N, H]`, so padding costs nothing. JAX, torch, XLA and TPUs need static
 shapes: there N is B*S, or R*L where texts share R rows of L positions, and the same layers run. Shapes: B batch, S

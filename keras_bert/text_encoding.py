@@ -46,10 +46,10 @@ def wrong_encoding(name: str, number: int, line: bytes, encoding: str) -> ValueE
     """The error for a line that is in another encoding, with those that it may be in."""
     if what := next((what for start, what in _PACKED.items() if number == 1 and line.startswith(start)), None):
         return ValueError(f"{name} is not text, but {what} Received: {name}")
-    if encoding != "utf-8" and decodes(line, "utf-8"):
+    if encoding != "utf-8" and not line.isascii() and decodes(line, "utf-8"):
         return ValueError(
-            f"{name}, line {number}, is not {encoding.upper()}, but UTF-8. Pass --encoding utf-8 (encoding=...), since "
-            f"another encoding was given here or in the training. Received: {_undecoded(line, encoding)!r}"
+            f"{name}, line {number}, is not {encoding.upper()}, but UTF-8. Pass --encoding utf-8 (encoding=...): "
+            f"{encoding.upper()} was given, here or in the training. Received: {_undecoded(line, encoding)!r}"
         )
     if line.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
         likely = ["utf-16"]
@@ -60,7 +60,7 @@ def wrong_encoding(name: str, number: int, line: bytes, encoding: str) -> ValueE
     return ValueError(
         f"{name}, line {number}, is not {encoding.upper()}. Save the file as UTF-8, or name its encoding with "
         f"--encoding (encoding=...): this line may be {' or '.join(likely) or 'latin-1'}. "
-        f"Received: {_undecoded(line, encoding) or line[:30]!r}"
+        f"Received: {_undecoded(line, encoding)!r}"
     )
 
 
@@ -73,7 +73,7 @@ def without_mark(name: str, encoding: str) -> ValueError:
 
 
 def _undecoded(line: bytes, encoding: str) -> bytes:
-    """The bytes where a line is not in this encoding; none if all of it is."""
+    """Where a line is not in this encoding."""
     try:
         line.decode(encoding)
     except UnicodeDecodeError as error:

@@ -54,7 +54,7 @@ def export(
     """
     if not name.replace("-", "").replace("_", "").isalnum() or not name.isascii():
         raise ValueError(
-            f"--name must be letters from a to z, digits, - and _, since it is part of URLs. Received: {name!r}"
+            f"--name must be English letters, digits, - and _, since it is part of URLs. Received: {name!r}"
         )
     with without_the_package():
         texts = _calibration_texts(calibrate, force, dtype, format)

@@ -16,8 +16,8 @@ from keras_bert.weights.export_folder import EXTRA
 PARTS = ("preprocess", "encoder", "text")  # the folders of one export, each with numbered versions
 MANIFEST = os.path.join(EXTRA, "manifest.json")  # in each version
 
-# Beside these folders: one in which a version is written, and what that one is called while the parts of a new version
-# are moved to their places. The process holds a lock on it. The names are not numbers, so TF Serving ignores them.
+# A version is written in a folder beside these, which is renamed while its parts are moved to their places. The process
+# holds a lock on it. Its names are not numbers, so TF Serving ignores them.
 _WRITING, _PLACING = ".partial-", ".placing-"
 
 

@@ -1,7 +1,7 @@
 """Hangul syllables that are split into their letters, as Unicode's form NFD splits them.
 
-They look like whole ones. A tokenizer that keeps accents does not join them, and neither does Google's, so they become
-[UNK] or pieces of single letters.
+They look like whole ones. A tokenizer that keeps accents does not join them, as Google's does not either. It makes
+[UNK] or single letters of them. One that removes accents splits whole syllables too, so that it reads both forms alike.
 """
 
 import logging

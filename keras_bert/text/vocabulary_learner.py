@@ -123,9 +123,9 @@ class Learner:
         frequent = sorted((-count, letter) for letter, count in seen.items() if count >= self.min_count)
         if len(frequent) > most:
             logger.info(
-                "The %d most frequent of %d characters are kept; words with other characters become [UNK]. `alphabet` "
-                "(--alphabet) keeps more, and so does a larger `size` (--size).",
-                most, len(seen),
+                "The %d most frequent of %d characters are kept; words with other characters become [UNK]. A larger %s "
+                "keeps more.",
+                most, len(seen), "`size` (--size)" if self.alphabet is None else "`alphabet` (--alphabet)",
             )  # fmt: skip
         return {letter for _, letter in frequent[:most]}
 

@@ -201,7 +201,12 @@ def gathering(strategy: Any) -> Callable[..., np.ndarray]:
     if not isinstance(strategy, tf.distribute.MultiWorkerMirroredStrategy):
         return lambda *numbers: np.array([numbers])
     gathered = tf.function(lambda own: strategy.run(lambda: of_all_replicas(own[None])[0]))
-    return lambda *numbers: strategy.experimental_local_results(gathered(tf.constant(numbers, "float32")))[0].numpy()
+
+    def of_all_workers(*numbers: float) -> np.ndarray:
+        of_replicas = strategy.experimental_local_results(gathered(tf.constant(numbers, "float32")))[0].numpy()
+        return of_replicas[:: len(strategy.extended.worker_devices)]  # those of one worker are the same
+
+    return of_all_workers
 
 
 def _means(names: Iterable[str], sums: Any) -> dict[str, float]:

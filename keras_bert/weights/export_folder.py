@@ -39,4 +39,4 @@ def check_no_runtime_model(path: Path, reader: str, advice: str) -> None:
 
 def numbered_folders(path: Path) -> list[Path]:
     """The folders of versions in a folder, sorted by name; none if it does not exist."""
-    return sorted(folder for folder in path.glob("*") if folder.name.isdecimal() and folder.is_dir())
+    return sorted(x for x in path.iterdir() if x.name.isdecimal() and x.is_dir()) if path.is_dir() else []

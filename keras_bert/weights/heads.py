@@ -24,7 +24,7 @@ def load_head(
 ) -> tuple[Checkpoint, Bert]:
     """The checkpoint and the encoder of a source that has these heads; their labels are in `checkpoint.heads`.
 
-    The other arguments are those of `keras_bert.load`; None is its default.
+    The other arguments are those of `keras_bert.load`. seq_length: None means its default.
     """
     check_dtype(dtype)
     checkpoint = read_source(source, cache_dir=cache_dir, local_only=local_only)

@@ -9,10 +9,14 @@ import numpy as np
 import pandas
 import pytest
 
-from keras_bert.tasks.readers import Reading, read_choices, read_labels, read_scores
+from keras_bert.tasks.decoding.entities import Entity, span_of
+from keras_bert.tasks.metrics.classification import positive_label
+from keras_bert.tasks.readers import Reading, read_choices, read_conll, read_labels, read_scores
 from keras_bert.tasks.readers.row_stream import RowStream
 from keras_bert.tasks.readers.table import TableParser, read_table
+from keras_bert.tasks.rows.class_weight import weights_by_name
 from keras_bert.tasks.rows.labels import check_labels, label_ids
+from keras_bert.tasks.run.known_task import known_labels
 from keras_bert.wording import plural
 from tests.tasks.runs import reviews, run, train
 
@@ -321,12 +325,26 @@ def test_names_and_labels_are_the_same_in_both_forms_of_unicode(write):
     np.testing.assert_array_equal(label_ids(split[:2], whole[:2]), [0, 1])
     with pytest.raises(ValueError, match="must be different names"):
         check_labels([whole[0], split[0]])
+    assert weights_by_name({split[0]: 2.0}, whole[:2]).tolist() == [2, 1]
+    assert positive_label(whole[:2], split[1]) == whole[1]
+    assert span_of((0, 1, split[2])) == span_of(Entity(whole[2], "a", 0, 1, 1.0))
+    tags = write("a.conll", f"a B-{split[2]}\nb O\n\n")
+    assert read_conll(tags).y == [[f"B-{whole[2]}", "O"]]
+    write("labels.json", json.dumps(split[:2]))
+    assert known_labels(path.parent) == [*whole[:2]]
 
 
 def test_columns_in_a_file_of_labels_and_texts(write, caplog):
     for lines in ("pos a film\nneg\tso what\n", "pos\ta\tb\nneg\tc\n", "id\tdocument\tlabel\n1\ta b\t1\n2\tc\t0\n"):
         read_labels(write("a.txt", lines))
-        assert ("a.txt have 3 columns between tabs" in caplog.text) == lines.startswith("id")
+        assert ("Each text in" in caplog.text) == lines.startswith("id")
+    assert "a.txt has 1 tab, so its lines may be rows of columns" in caplog.text
+    caplog.clear()
+    path = write("a.txt", "id\tdocument\tlabel\n1\ta b\t1\n2\tc\t0\n")
+    stream = RowStream(path, Reading(), lambda table, reading: read_labels(table, *reading.columns))
+    for _ in range(2):
+        stream.read([0, 1])
+    assert caplog.text.count("Each text in") == 1
 
 
 def test_utf_8_that_is_read_in_another_encoding(write, caplog):
@@ -340,3 +358,6 @@ def test_utf_8_that_is_read_in_another_encoding(write, caplog):
     assert not caplog.text
     with pytest.raises(ValueError, match=r"line 2, is not CP949, but UTF-8\. Pass --encoding utf-8"):
         read_labels(write("a.tsv", texts.format("영화")), encoding="cp949")
+    damaged = texts.format("영화").encode("utf-16-le") + b"a"
+    with pytest.raises(ValueError, match=r"is not UTF-16-LE\. Save the file as UTF-8"):
+        read_labels(write("a.tsv", damaged), encoding="utf-16-le")

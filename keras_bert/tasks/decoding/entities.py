@@ -4,6 +4,8 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
+from keras_bert.text_encoding import composed
+
 BEGIN, END = "BSU", "ESLU"  # letters that only a first word, and only a last word, can have
 
 
@@ -74,4 +76,5 @@ def encode(runs: Iterable[Run], count: int, labels: Sequence[str]) -> list[str]:
 
 def span_of(entity: Any) -> tuple[int, int, str]:
     """Start, end and type of an `Entity`, or of a tuple of these."""
-    return (entity.start, entity.end, entity.type) if hasattr(entity, "type") else tuple(entity)
+    start, end, kind = (entity.start, entity.end, entity.type) if hasattr(entity, "type") else entity
+    return start, end, composed(str(kind))

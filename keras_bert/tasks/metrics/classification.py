@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from keras_bert.tasks.columns.text_columns import check_scored
+from keras_bert.text_encoding import composed
 from keras_bert.wording import listed
 
 logger = logging.getLogger("keras_bert")
@@ -56,12 +57,13 @@ def positive_label(labels: Sequence[str], positive: Any = None, *, several: bool
         )
     if positive is None:
         return labels[1] if len(labels) == 2 else None
-    if str(positive) not in labels:
+    name = next((label for label in labels if composed(label) == composed(str(positive))), None)
+    if name is None:
         raise ValueError(
             f"`positive` (--positive) is {str(positive)!r}, which is not a label of the task. Name one of "
             f"{listed(list(map(repr, labels)), 8)}. Received: positive={positive!r}"
         )
-    return str(positive)
+    return name
 
 
 def multi_label_scores(true: Any, predicted: Any) -> dict[str, float]:

@@ -7,6 +7,7 @@ from pathlib import Path
 from keras_bert.tasks.decoding.entities import has_entities, stray_label
 from keras_bert.tasks.readers.reading import Reading
 from keras_bert.tasks.readers.rows import Rows, lines
+from keras_bert.text_encoding import composed
 from keras_bert.wording import plural
 
 CONLLU_COLUMNS = ("id", "form", "lemma", "upos", "xpos", "feats", "head", "deprel", "deps", "misc")
@@ -25,7 +26,9 @@ def read_conll(path: str | os.PathLike, *, word: int = 0, tag: int | None = -1, 
     found = _sentences(path, rows, word, tag)
     stray = stray_label(dict.fromkeys(label for labels in found.y for label in labels))
     if tag is not None and stray is not None:
-        number = next(number for number, row in rows if row and row[0] != "-DOCSTART-" and row[tag] == stray)
+        number = next(
+            number for number, row in rows if row and row[0] != "-DOCSTART-" and composed(row[tag].strip()) == stray
+        )
         raise ValueError(
             f"{path}, line {number}: this tag has no prefix such as 'B-', but other tags have one. Correct the "
             f"line, or name another column. Received: {stray!r}"
@@ -152,7 +155,7 @@ def _cell(path: str | os.PathLike, number: int, row: list[str], column: int, wha
             f"{path}, line {number}, has no column {column} for the {what}. Use a number from 0 to {len(row) - 1}. "
             f"Received: {what}={column}"
         )
-    cell = row[column] if what == "word" else row[column].strip()  # in KLUE-NER, a space is a word
+    cell = row[column] if what == "word" else composed(row[column].strip())  # in KLUE-NER, a space is a word
     if not cell:
         raise ValueError(f"{path}, line {number}: the {what} is empty. Correct the line. Received: {row[column]!r}")
     return cell

@@ -108,6 +108,8 @@ class RowStream:
         rows = parser.rows(self._file.all(begins))
         with bar(f"Reading {os.path.basename(self.path)}", self._file.size) as advance:
             while chunk := list(islice(rows, CHUNK)):
+                if first == 1:
+                    parser.look_for_columns(chunk)
                 found.add(parser.table(chunk), [begins[line - first] for line, _ in chunk])
                 done = chunk[-1][0] - first
                 advance(begins[done] - begins[0])

@@ -90,7 +90,8 @@ def lines_of(file: Iterable[bytes], name: str, encoding: str = "utf-8", *, keeps
     encoding = checked_encoding(encoding)
     if "\n".encode(encoding) != b"\n":  # UTF-16, for example, where the byte of LF is a part of other characters too
         file, encoding = _as_utf8(b"".join(file), name, encoding), "utf-8"
-    number, begun, other, either = 0, False, encoding != "utf-8", 0
+    number, begun = 0, False
+    may_be_utf8, example = encoding != "utf-8", 0
     for number, line in enumerate(file, 1):
         try:
             text = line.decode(encoding).removesuffix("\n").removesuffix("\r")
@@ -114,13 +115,13 @@ def lines_of(file: Iterable[bytes], name: str, encoding: str = "utf-8", *, keeps
                     f"Received: {name}:1"
                 )
         begun = begun or bool(text.strip())
-        if other and not line.isascii():
-            either, other = number, decodes(line, "utf-8")
+        if may_be_utf8 and not line.isascii():
+            example, may_be_utf8 = number, decodes(line, "utf-8")
         yield number, text
-    if other and either:
+    if may_be_utf8 and example:
         logger.warning(
             "%s is read as %s, but all of its lines may be UTF-8, such as line %d. If they are, pass --encoding utf-8 "
-            "(encoding=...).", name, encoding.upper(), either,
+            "(encoding=...).", name, encoding.upper(), example,
         )  # fmt: skip
     if not number:
         raise ValueError(f"{name} is empty. Give a file with at least one line. Received: {name}")

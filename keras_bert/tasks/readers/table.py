@@ -92,7 +92,8 @@ class Table:
                     "that one to read it.", self.path, column, names[column], column,
                 )  # fmt: skip
             return column
-        found = [number for number, name in enumerate(names) if composed(name) == composed(str(column))]
+        found = [number for number, name in enumerate(names) if name == str(column)]
+        found = found or [number for number, name in enumerate(names) if composed(name) == composed(str(column))]
         if len(found) == 1:
             return found[0]
         if found:
@@ -231,16 +232,18 @@ class TableParser:
 
     def table(self, rows: list[tuple[int, Any]]) -> Table:
         """Some of the rows, each with the line that it begins on, as a table."""
-        if self.format == "label-text":
-            tabs = {text.count("\t") for _, (_, text) in rows}  # in each text
-            if len(tabs) == 1 and max(tabs):
-                logger.warning(
-                    "The lines of %s have %d columns between tabs, but are read as a label and a text. To read the "
-                    'columns, pass --format tsv (format="tsv").', self.path, max(tabs) + 2,
-                )  # fmt: skip
         names = self.header_names if self.is_delimited else list(self.names)
         unit = "row" if self.format == "parquet" else "line"
         return Table(str(self.path), names, [row for _, row in rows], [line for line, _ in rows], self.hint, unit)
+
+    def look_for_columns(self, rows: list[tuple[int, Any]]) -> None:
+        """Log it if the lines of a file of labels and texts may be columns. rows: all of them, or the first ones."""
+        tabs = {text.count("\t") for _, (_, text) in rows} if self.format == "label-text" else set()
+        if len(tabs) == 1 and (count := max(tabs)):
+            logger.warning(
+                "Each text in %s has %d %s, so its lines may be rows of columns. They are read as a label and a text. "
+                'To read columns, pass --format tsv (format="tsv").', self.path, count, plural("tab", count),
+            )  # fmt: skip
 
     def check_any(self, rows: Any) -> None:
         """Refuse a file without rows."""
@@ -297,6 +300,7 @@ def read_table(
         found = iter(numbered)
     rows = list(parser.rows(found))
     parser.check_any(rows)
+    parser.look_for_columns(rows)
     return parser.table(rows)
 
 

@@ -8,6 +8,7 @@ import numpy as np
 
 from keras_bert.tasks.columns.value_columns import LARGEST
 from keras_bert.tasks.rows.labels import label_ids
+from keras_bert.text_encoding import composed
 from keras_bert.wording import listed
 
 BALANCED = "balanced"
@@ -69,7 +70,7 @@ def weights_by_name(class_weight: Any, labels: Sequence[str]) -> np.ndarray:
             f"class_weight must be a dict or 'balanced'. Write it as in {{{labels[0]!r}: 2.0}}. Received: "
             f"class_weight={class_weight!r}"
         )
-    if unknown := [name for name in class_weight if isinstance(name, str) and name not in labels]:
+    if unknown := [name for name in class_weight if isinstance(name, str) and composed(name) not in labels]:
         raise ValueError(
             f"class_weight names the label {unknown[0]!r}, which the task does not have. Use one of "
             f"{listed(list(map(repr, labels)), 8)}. Received: class_weight={class_weight!r}"

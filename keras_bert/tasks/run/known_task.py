@@ -5,6 +5,7 @@ from typing import Any
 
 from keras_bert.storage import json_list, read_json
 from keras_bert.tasks.run.run_folder import LABELS, folder_of
+from keras_bert.text_encoding import composed
 from keras_bert.weights.export_folder import EXTRA, TASK, saved_model_at
 from keras_bert.weights.keras_archive import dicts_with, keras_config
 
@@ -18,10 +19,8 @@ def known_class(source: str | Path) -> str | None:
 def known_labels(source: str | Path) -> list[str] | None:
     """The labels of the task; None if it has none, or if only the loader finds them."""
     file = folder_of(source) / LABELS
-    if file.is_file():
-        return json_list(file.read_bytes(), file)
-    labels = _saved(source, "labels")
-    return labels if isinstance(labels, list) else None
+    labels = json_list(file.read_bytes(), file) if file.is_file() else _saved(source, "labels")
+    return list(map(composed, labels)) if isinstance(labels, list) else None
 
 
 def _saved(source: str | Path, name: str) -> Any:

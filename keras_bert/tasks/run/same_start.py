@@ -3,6 +3,8 @@
 from pathlib import Path
 from typing import Any
 
+from keras_bert.training.workers import waiting_for_workers
+
 
 def check_same_start(strategy: Any, folder: Path, *, epochs: int, step: int, ended: bool) -> None:
     """Refuse workers that are at different places.
@@ -11,11 +13,12 @@ def check_same_start(strategy: Any, folder: Path, *, epochs: int, step: int, end
     """
     from keras_bert.training.train import engine  # needs Orbit, which is only installed for several devices
 
-    places = engine.gathering(strategy)(epochs, step, ended).astype(int).tolist()  # [workers, 3]
+    with waiting_for_workers(strategy):
+        places = engine.gathering(strategy)(epochs, step, ended).astype(int).tolist()  # [workers, 3]
     if any(place != places[0] for place in places):
         received = (
-            f"worker {worker}: {epochs} epochs and {step} steps{', ended' if ended else ''}"
-            for worker, (epochs, step, ended) in enumerate(places)
+            f"worker {worker}: {done} epochs and {steps} steps{', ended' if all_done else ''}"
+            for worker, (done, steps, all_done) in enumerate(places)
         )
         raise ValueError(
             f"{folder} cannot be resumed, since the workers of the run are at different places. Copy the folder of "

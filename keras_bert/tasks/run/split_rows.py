@@ -2,6 +2,7 @@
 
 import logging
 from collections.abc import Iterable
+from itertools import accumulate, pairwise
 from typing import Any
 
 import numpy as np
@@ -64,8 +65,10 @@ def _strata(rows: Rows | RowStream) -> np.ndarray:
     if rows.numbers is not None:
         return rows.numbers
     keys = list(map(_stratum, rows.sample.y)) or [0] * len(rows)
-    ranks = {key: rank for rank, key in enumerate(sorted(set(keys)))}
-    return np.array([ranks[key] for key in keys])[rows.codes]
+    order = sorted(range(len(keys)), key=keys.__getitem__)
+    ranks = np.zeros(len(keys), int)
+    ranks[order[1:]] = list(accumulate(keys[one] != keys[other] for one, other in pairwise(order)))
+    return ranks[rows.codes]
 
 
 def _stratum(y: Any) -> Any:
