@@ -62,7 +62,7 @@ class BertConfig:
                     f"Correct the config. Received: {field.name}={value!r}"
                 )
         for name in _POSITIVE:
-            check_above_zero(name, getattr(self, name))
+            check_above_zero(name, getattr(self, name), "Correct the config.")
         if self.num_hidden_layers > _MOST_LAYERS:  # all weights would be listed before one is found missing
             raise ValueError(
                 f"`num_hidden_layers` must be at most {_MOST_LAYERS}. Correct the config. "

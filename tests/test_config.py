@@ -134,7 +134,7 @@ def test_bad_files(tmp_path, text, says):
         ({"vocab_size": 0}, "`vocab_size` must be above 0"),
         ({"num_hidden_layers": 10**9}, "`num_hidden_layers` must be at most 1000"),
         ({"layer_norm_eps": float("inf")}, "`layer_norm_eps` must be above 0 and finite"),
-        ({"num_hidden_layers": 10**400}, "`num_hidden_layers` must be above 0 and finite"),
+        ({"num_hidden_layers": 10**400}, "`num_hidden_layers` must be at most 1000"),
         ({"hidden_act": "gelu"}, "`hidden_act` must be gelu_tanh or"),
         ({"hidden_dropout_prob": 1.0}, "at least 0 and below 1"),
         ({"hidden_dropout_prob": True}, "type float"),
