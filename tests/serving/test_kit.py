@@ -157,7 +157,7 @@ def test_signatures_in_the_readme(kit, expected):
 
 
 def test_names_that_are_none():
-    with pytest.raises(ValueError, match="--name must be letters"):
+    with pytest.raises(ValueError, match="--name must be English letters"):
         CliRunner().invoke(app, ["export", "tiny", "--name", "a/b"], catch_exceptions=False)
     with pytest.raises(ValueError, match="--output is empty"):
         CliRunner().invoke(app, ["export", "tiny", "--name", "a", "--output", ""], catch_exceptions=False)

@@ -1,6 +1,5 @@
 """`keras-bert finetune`: files in, a finished directory out."""
 
-import functools
 import json
 import re
 import subprocess
@@ -10,9 +9,8 @@ import keras
 import numpy as np
 import pytest
 
-from keras_bert.progress import ProgressLog
+from keras_bert import progress
 from keras_bert.tasks.readers import Reading, Rows
-from keras_bert.tasks.run import epoch_log
 from keras_bert.tasks.run import finetune as finetune_module
 from keras_bert.tasks.run.best_epoch import BestEpoch
 from keras_bert.tasks.run.finetune import finetune, load_encoder, read_files
@@ -274,7 +272,7 @@ def test_files_are_looked_at_before_keras_is_imported(tmp_path):
 
 def test_log_lines_within_an_epoch(bert, files, tmp_path, caplog, monkeypatch):
     caplog.set_level("INFO", "keras_bert")
-    monkeypatch.setattr(epoch_log, "ProgressLog", functools.partial(ProgressLog, seconds=0))
+    monkeypatch.setattr(progress, "_SECONDS", 0)
     train(bert, "classify", *files, tmp_path / "run", "--epochs", 1)
     lines = [line for line in caplog.messages if line.startswith("Epoch 1: step")]
     assert len(lines) == 9  # of 10 steps
