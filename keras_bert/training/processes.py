@@ -1,4 +1,4 @@
-"""The other processes of a run on JAX: their addresses, at which they listen."""
+"""The addresses of the other processes of a run on JAX. Each process listens at its address as long as it runs."""
 
 import os
 import socket

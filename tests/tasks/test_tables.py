@@ -3,20 +3,13 @@
 import csv
 import json
 import re
-import unicodedata
 
-import numpy as np
 import pandas
 import pytest
 
-from keras_bert.tasks.decoding.entities import Entity, span_of
-from keras_bert.tasks.metrics.classification import positive_label
-from keras_bert.tasks.readers import Reading, read_choices, read_conll, read_labels, read_scores
+from keras_bert.tasks.readers import Reading, read_choices, read_labels, read_scores
 from keras_bert.tasks.readers.row_stream import RowStream
 from keras_bert.tasks.readers.table import TableParser, read_table
-from keras_bert.tasks.rows.class_weight import weights_by_name
-from keras_bert.tasks.rows.labels import check_labels, label_ids
-from keras_bert.tasks.run.known_task import known_labels
 from keras_bert.wording import plural
 from tests.tasks.runs import reviews, run, train
 
@@ -315,25 +308,6 @@ def test_a_run_remembers_how_its_files_are_read(bert, tmp_path, caplog):
     assert len(run("predict", tmp_path / "run", asked, "--skip-empty").stdout.splitlines()) == 2
 
 
-def test_names_and_labels_are_the_same_in_both_forms_of_unicode(write):
-    whole = ("긍정", "부정", "문장", "분류")
-    split = [unicodedata.normalize("NFD", name) for name in whole]
-    path = write("a.csv", f"{split[2]},{split[3]}\na,{split[0]}\nb,{whole[0]}\nc,{split[1]}\n")
-    for names in (whole, split):
-        assert read_labels(path, *names[2:]).y == ["긍정", "긍정", "부정"]
-    assert check_labels(split[:2]) == whole[:2]
-    np.testing.assert_array_equal(label_ids(split[:2], whole[:2]), [0, 1])
-    with pytest.raises(ValueError, match="must be different names"):
-        check_labels([whole[0], split[0]])
-    assert weights_by_name({split[0]: 2.0}, whole[:2]).tolist() == [2, 1]
-    assert positive_label(whole[:2], split[1]) == whole[1]
-    assert span_of((0, 1, split[2])) == span_of(Entity(whole[2], "a", 0, 1, 1.0))
-    tags = write("a.conll", f"a B-{split[2]}\nb O\n\n")
-    assert read_conll(tags).y == [[f"B-{whole[2]}", "O"]]
-    write("labels.json", json.dumps(split[:2]))
-    assert known_labels(path.parent) == [*whole[:2]]
-
-
 def test_columns_in_a_file_of_labels_and_texts(write, caplog):
     for lines in ("pos a film\nneg\tso what\n", "pos\ta\tb\nneg\tc\n", "id\tdocument\tlabel\n1\ta b\t1\n2\tc\t0\n"):
         read_labels(write("a.txt", lines))
@@ -351,7 +325,7 @@ def test_utf_8_that_is_read_in_another_encoding(write, caplog):
     texts = "text\tlabel\n{}\t1\nb\t0\n"
     path = write("a.tsv", texts.format("최고"))  # whose bytes are letters in CP949 too
     assert read_labels(path, encoding="cp949").x[0] != "최고"
-    assert "a.tsv is read as CP949, but all of its lines may be UTF-8, such as line 2." in caplog.text
+    assert "a.tsv is read as CP949, but it may be UTF-8: see line 2." in caplog.text
     caplog.clear()
     for encoding in ("cp949", "utf-8"):
         read_labels(write("a.tsv", texts.format("최고").encode(encoding)), encoding=encoding)

@@ -57,8 +57,8 @@ def positive_label(labels: Sequence[str], positive: Any = None, *, several: bool
         )
     if positive is None:
         return labels[1] if len(labels) == 2 else None
-    name = next((label for label in labels if composed(label) == composed(str(positive))), None)
-    if name is None:
+    name = composed(str(positive))  # as all labels are
+    if name not in labels:
         raise ValueError(
             f"`positive` (--positive) is {str(positive)!r}, which is not a label of the task. Name one of "
             f"{listed(list(map(repr, labels)), 8)}. Received: positive={positive!r}"

@@ -120,8 +120,8 @@ def lines_of(file: Iterable[bytes], name: str, encoding: str = "utf-8", *, keeps
         yield number, text
     if may_be_utf8 and example:
         logger.warning(
-            "%s is read as %s, but all of its lines may be UTF-8, such as line %d. If they are, pass --encoding utf-8 "
-            "(encoding=...).", name, encoding.upper(), example,
+            "%s is read as %s, but it may be UTF-8: see line %d. If it is, pass --encoding utf-8 (encoding=...).",
+            name, encoding.upper(), example,
         )  # fmt: skip
     if not number:
         raise ValueError(f"{name} is empty. Give a file with at least one line. Received: {name}")

@@ -46,7 +46,8 @@ def write_report(
         count = len(next(iter(findings.columns.values())))
         # Numbers and categories beside the texts are equal in rows that are not.
         texts = {name: column for name, column in findings.columns.items() if name not in task.other_names}
-        (unit, numbers), training_unit = places[0] or ("row", range(count)), "row"
+        unit, numbers = places[0] or ("row", range(count))
+        training_unit = "row"
         warnings = one_sided(details, count)
         duplicates = None
         if training is not None:
