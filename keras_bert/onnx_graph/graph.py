@@ -5,6 +5,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from keras_bert.config import GELU_LEAST
 from keras_bert.layers.int8_dense import quantized
 from keras_bert.lazy import Lazy
 from keras_bert.version import __version__
@@ -12,6 +13,7 @@ from keras_bert.version import __version__
 onnx: Any = Lazy(lambda: import_module("onnx"))
 OPSET = 23  # the first with Attention; ONNX Runtime reads it from 1.23 on
 _IR = 11  # the file format that belongs to it
+_LEVEL_OF_0 = 40  # of 255, after a GELU: the levels below are for its negative values
 
 
 class Value(NamedTuple):
@@ -26,6 +28,7 @@ class Graph:
     """Nodes and weights. A call adds a node and returns the name of its output.
 
     int8: whether the products of the encoder's blocks and its word table are to be int8.
+    sizes: by the output of a norm, how large the numbers in each of its channels usually are.
 
     >>> graph = Graph()
     >>> doubled = graph("Mul", "x", graph.constant(np.float32(2)))
@@ -36,6 +39,7 @@ class Graph:
     def __init__(self, *, int8: bool = False) -> None:
         self.int8 = int8
         self.nodes: list[Any] = []
+        self.sizes: dict[str, np.ndarray] = {}
         self._weights: dict[str, Any] = {}
 
     def __call__(self, op: str, *inputs: str, **attributes: Any) -> str:
@@ -73,15 +77,30 @@ class Graph:
         factor = self("Mul", factor, self.weight(f"{name}_scale", scale[0]))
         return self("Mul", self("Cast", whole, to=code("float32")), factor)
 
-    def int8_product_by_row(self, x: str, kernel: np.ndarray, name: str, least: float | None = None) -> str:
-        """The same with a scale for each row of x, so that none suffers from large numbers in others.
+    def int8_product_after_norm(self, x: str, kernel: np.ndarray, name: str) -> str:
+        """The same for x from a norm, with each channel of x divided by its usual size and the kernel's row multiplied.
 
-        least: x has no smaller number. It is negative, and near 0.
+        So a channel of large numbers does not make the others coarse.
         """
-        size, tiny = (self("Abs", x), 1e-30) if least is None else (x, -least)
-        rows = self("ReduceMax", size, self.constant([-1]), keepdims=1)  # [B, S, 1]
-        rows = self("Max", rows, self.constant(np.float32(tiny)))
-        return self("Mul", self.int8_product(self("Div", x, rows), kernel, name), rows)
+        sizes = self.sizes[x]  # [K]
+        smooth = self("Mul", x, self.weight(f"{name}_smoothing", 1 / sizes))
+        return self.int8_product(smooth, kernel * sizes[:, None], name)
+
+    def int8_product_after_gelu(self, x: str, kernel: np.ndarray, name: str) -> str:
+        """The same for x from a GELU, with a scale for each row of x: some have far larger numbers than others.
+
+        The lowest value of a GELU is known, so only the largest number of a row must be found.
+        """
+        levels, scale = quantized(kernel, axis=0)  # [K, M], [1, M]
+        rows = self("ReduceMax", x, self.constant([-1]), keepdims=1)  # [B, S, 1]
+        rows = self("Mul", rows, self.constant(np.float32(1 / (255 - _LEVEL_OF_0))))
+        rows = self("Max", rows, self.constant(np.float32(-GELU_LEAST / _LEVEL_OF_0)))
+        level = onnx.helper.make_tensor("level", onnx.TensorProto.UINT8, [1], [_LEVEL_OF_0])
+        zero = self("ConstantOfShape", self("Shape", rows), value=level)
+        small = self("QuantizeLinear", x, rows, zero, axis=-1, block_size=len(kernel))
+        whole = self("MatMulInteger", small, self.weight(f"{name}_int8", levels), self.constant(np.uint8(_LEVEL_OF_0)))
+        y = self("Mul", self("Cast", whole, to=code("float32")), self.weight(f"{name}_scale", scale[0]))
+        return self("Mul", y, rows)
 
     def model(self, inputs: dict[str, Value], outputs: dict[str, Value]) -> Any:
         """The finished `onnx.ModelProto`; `outputs` has the value of the graph to return under each name."""

@@ -10,7 +10,6 @@ from typing import Any
 import numpy as np
 from keras import ops
 
-from keras_bert.config import GELU_LEAST
 from keras_bert.layers.int8_dense import quantized
 from keras_bert.onnx_graph.graph import Graph, Value, code
 from keras_bert.onnx_graph.keras_ops import normalized, refuse, shape_of, shape_with
@@ -110,11 +109,11 @@ def _product(graph: Graph, x: str, kernel: np.ndarray, name: str) -> str:
     weight = f"{name}/kernel"
     if not graph.int8 or not _OF_A_BLOCK.fullmatch(name):  # heads and the pooler stay exact, and take little time
         return graph("MatMul", x, graph.weight(weight, kernel))
+    if name.endswith("_intermediate"):
+        return graph.int8_product_after_norm(x, kernel, weight)
     if name.endswith(("attention_qkv", "attention_output")):
         return graph.int8_product(x, kernel, weight)
-    # In the feed-forward network some tokens have far larger numbers than the others.
-    after_gelu = name.endswith("_output")
-    return graph.int8_product_by_row(x, kernel, weight, least=GELU_LEAST if after_gelu else None)
+    return graph.int8_product_after_gelu(x, kernel, weight)
 
 
 def _norm(graph: Graph, config: Any, x: Value | str) -> str:
@@ -126,7 +125,15 @@ def _norm(graph: Graph, config: Any, x: Value | str) -> str:
             refuse(config, setting, "Use the default.")
     gamma, beta = (graph.weight(f"{name}/{part}", _array(getattr(layer, part))) for part in ("gamma", "beta"))
     x = x if isinstance(x, str) else x.name
-    return graph("LayerNormalization", x, gamma, beta, epsilon=config["epsilon"], axis=-1)
+    y = graph("LayerNormalization", x, gamma, beta, epsilon=config["epsilon"], axis=-1)
+    graph.sizes[y] = _usual_sizes(_array(layer.gamma), _array(layer.beta))
+    return y
+
+
+def _usual_sizes(gamma: np.ndarray, beta: np.ndarray) -> np.ndarray:
+    """How large the numbers in each channel of a norm's output usually are [H]: few are 4 standard deviations away."""
+    sizes = 4 * np.abs(gamma) + np.abs(beta)
+    return np.maximum(sizes, sizes.mean() / 100 or 1)
 
 
 def _add_norm(graph: Graph, config: Any, terms: list[Value]) -> str:

@@ -4,6 +4,7 @@ import keras
 import numpy as np
 import pytest
 
+from keras_bert.config import GELU_LEAST
 from keras_bert.onnx_graph import onnx_runner
 from keras_bert.onnx_graph.convert import to_onnx
 from keras_bert.onnx_graph.graph import Graph, Value
@@ -185,19 +186,33 @@ def test_int8():
     np.testing.assert_allclose(found, reference, atol=0.05 * np.abs(ours).max())
 
 
-@pytest.mark.parametrize("least", [None, -0.5])
-def test_int8_product_by_row(least):
-    """A row with large numbers does not make the others coarse."""
+def test_int8_product_after_gelu():
+    """A row with large numbers does not make the others coarse, and the lowest value of a GELU has a level."""
     rng = np.random.default_rng(0)
     x = rng.uniform(-0.5, 1, (1, 4, 64)).astype("float32") * np.array([1, 1000, 0.01, 0])[:, None].astype("float32")
-    x = x if least is None else np.maximum(x, least)
+    x = np.maximum(x, GELU_LEAST)
     kernel = rng.normal(size=(64, 8)).astype("float32")
     graph = Graph(int8=True)
-    product = graph.int8_product_by_row("x", kernel, "kernel", least=least)
-    ends = {"x": Value("x", "float32", x.shape)}, {"y": Value(product, "float32", (1, 4, 8))}
-    found = run(graph.model(*ends), {"x": x})["y"]
-    wrong = np.abs(found - x @ kernel).max(-1)[0] / np.abs(x).max(-1)[0].clip(1e-9 if least is None else -least)
-    assert (wrong < 0.15).all()
+    wrong = _wrong(graph, graph.int8_product_after_gelu("x", kernel, "kernel"), x, kernel)
+    assert (wrong / np.abs(x).max(-1)[0].clip(-GELU_LEAST) < 0.15).all()
+
+
+def test_int8_product_after_norm():
+    """A channel with large numbers does not make the others coarse."""
+    rng = np.random.default_rng(0)
+    sizes = np.where(np.arange(64) == 5, 1000, 1).astype("float32")
+    x, kernel = (rng.normal(size=shape).astype("float32") for shape in ((1, 4, 64), (64, 8)))
+    x, kernel = x * sizes, kernel / sizes[:, None]
+    smooth, plain = Graph(int8=True), Graph(int8=True)
+    smooth.sizes["x"] = 4 * sizes
+    assert (_wrong(smooth, smooth.int8_product_after_norm("x", kernel, "kernel"), x, kernel) < 0.3).all()
+    assert (_wrong(plain, plain.int8_product("x", kernel, "kernel"), x, kernel) > 1).any()
+
+
+def _wrong(graph, product, x, kernel):
+    """How far the product is off, at most in each row [S]."""
+    ends = {"x": Value("x", "float32", x.shape)}, {"y": Value(product, "float32", (*x.shape[:-1], kernel.shape[-1]))}
+    return np.abs(run(graph.model(*ends), {"x": x})["y"] - x @ kernel).max(-1)[0]
 
 
 @pytest.mark.parametrize("saturates", [True, onnx_runner._saturates()])
