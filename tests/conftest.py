@@ -52,6 +52,9 @@ def quantizes() -> None:
     _keep()
 
 
+gc.set_threshold(50_000, 20, 50)  # tracing makes many objects and little garbage
+
+
 def _keep() -> None:
     gc.collect()
     gc.freeze()
