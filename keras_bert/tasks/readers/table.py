@@ -80,7 +80,7 @@ class Table:
 
     def place(self, row: int) -> str:
         """The place of a row, for error messages."""
-        return f"{self.path}, line {self.lines[row]}"
+        return f"{self.path}, {self.unit} {self.lines[row]}"
 
     def _index(self, column: Column) -> int:
         names = self.names or []
