@@ -19,6 +19,12 @@ from keras_bert.tasks.readers import Reading, Rows
 from keras_bert.tasks.rows.labelled_rows import LabelledRows
 
 
+_READERS = (
+    "In Python, columns, an encoding and the like are arguments of the readers in keras_bert.tasks.readers, as in "
+    "task.fit(read_labels(path, text=..., label=..., encoding=...)). Others are read_scores and read_choices."
+)
+
+
 class TextPredictor(PackedTask):
     """The part of a `Task` that runs on rows of text; the rest of the task says what they are."""
 
@@ -137,7 +143,11 @@ class TextPredictor(PackedTask):
                 f"A string in place of columns must be the path of a file, but this is {there}. Correct the path, or "
                 f"put a single text in a list. Received: {os.fspath(x)!r}"
             )
-        return self.read_rows(x, self.default_reading, labels=labels)
+        try:
+            return self.read_rows(x, self.default_reading, labels=labels)
+        except ValueError as error:  # which may speak of options of the command line
+            error.add_note(_READERS)
+            raise
 
     def _columns(self, x: Any, *given: Any, labels: bool = True) -> tuple[Any, Any, Any]:
         x = self._opened(x, labels=labels)
