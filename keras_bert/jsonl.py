@@ -1,6 +1,7 @@
 """Lines of JSONL files, and values as JSON holds them. An error names the file and the line."""
 
 import json
+import math
 import os
 from collections import Counter
 from typing import Any
@@ -50,13 +51,15 @@ _DECODER = json.JSONDecoder(object_pairs_hook=each_name_once)
 
 
 def plain(value: Any) -> Any:
-    """A value with Python's types in place of numpy's, so that JSON can hold it.
+    """A value as JSON can hold it: with Python's types in place of numpy's, and None in place of NaN and infinity.
 
-    >>> plain({np.int64(1): (np.float32(0.5), np.arange(2), "a")})
-    {1: [0.5, [0, 1], 'a']}
+    >>> plain({np.int64(1): (np.float32(0.5), np.arange(2), "a"), "f1": float("nan")})
+    {1: [0.5, [0, 1], 'a'], 'f1': None}
     """
     if isinstance(value, np.ndarray | np.generic):
-        return value.tolist()
+        return plain(value.tolist())
     if isinstance(value, dict):
         return {plain(name): plain(one) for name, one in value.items()}
-    return [plain(one) for one in value] if isinstance(value, list | tuple) else value
+    if isinstance(value, list | tuple):
+        return [plain(one) for one in value]
+    return None if isinstance(value, float) and not math.isfinite(value) else value

@@ -1,6 +1,7 @@
 """The folder of a run: the names of its files, and what an interrupted run has left there. Needs no Keras."""
 
 import json
+import math
 import zipfile
 import zlib
 from collections.abc import Iterable, Mapping, Sequence
@@ -9,7 +10,8 @@ from typing import Any, NoReturn
 
 import numpy as np
 
-from keras_bert.storage import read_json, sha256_of
+from keras_bert.jsonl import plain
+from keras_bert.storage import read_json, sha256_of, write_json
 from keras_bert.weights.export_folder import check_no_runtime_model
 from keras_bert.wording import first_line, plural
 
@@ -100,6 +102,23 @@ def no_model(folder: Path) -> FileNotFoundError:
     else:
         advice = f"The folder of the run has no {MODEL}. Copy it from where the run was, or train again."
     return FileNotFoundError(f"{advice} Received: {str(folder)!r}")
+
+
+# === Metrics ===
+
+
+def write_metrics(folder: Path, metrics: Mapping[str, Any]) -> None:
+    """Write the metrics.json of a run. A score that is NaN is null there."""
+    write_json(folder / METRICS_FILE, plain(metrics))
+
+
+def metrics_of(folder: Path) -> dict[str, Any]:
+    """The metrics.json of a run, {} if there is none. A score that is null there is NaN."""
+    found = read_json(folder / METRICS_FILE)
+    of_best = [one.get("valid", {}) for one in (found, found.get("calibration", {}))]
+    for scores in (*of_best, *(epoch.get("scores", {}) for epoch in found.get("epochs", ()))):
+        scores |= {name: math.nan for name, score in scores.items() if score is None}
+    return found
 
 
 # === An interrupted run ===
