@@ -1,5 +1,6 @@
 """MultipleChoice: which of a few texts goes with a prompt."""
 
+import operator
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -72,6 +73,7 @@ class MultipleChoice(Task):
             )
         if choices < 2:
             raise ValueError(f"`choices` must be at least 2. Use a larger number. Received: choices={choices}")
+        choices = operator.index(choices)
 
         # === Layers ===
         dropout = Dropout(bert.config.hidden_dropout_prob, dtype=bert.dtype_policy, name="choice_dropout")

@@ -1,6 +1,5 @@
 """The folder of a run: the names of its files, and what an interrupted run has left there. Needs no Keras."""
 
-import json
 import math
 import zipfile
 import zlib
@@ -11,7 +10,7 @@ from typing import Any, NoReturn
 import numpy as np
 
 from keras_bert.jsonl import plain
-from keras_bert.storage import read_json, sha256_of, write_json
+from keras_bert.storage import as_read, read_json, sha256_of, write_json
 from keras_bert.weights.export_folder import check_no_runtime_model
 from keras_bert.wording import first_line, plural
 
@@ -197,7 +196,7 @@ def check_same(path: Path, settings: Mapping[str, Any], files: Sequence[str | Pa
         raise ValueError(
             f"{path} is damaged, so the run cannot be resumed. Delete the folder to start again. Received: {error}"
         ) from None
-    now = json.loads(json.dumps(settings))
+    now = as_read(settings)
     differences = [_difference(name, then.get(name), now[name]) for name in now if then.get(name) != now[name]]
     known = then.get("sha256", [])
     if not differences and (digests := [sha256_of(file) for file in files]) != known:
