@@ -186,6 +186,15 @@ def test_callbacks_and_steps_of_packed_ids():
 
 
 @pytest.mark.usefixtures("eager")
+@pytest.mark.parametrize("kind", ["classifier", "tagger", "embedder"])
+def test_a_loss_that_does_not_fit(kind):
+    task = small_task(kind)
+    task.compile("sgd", "mse")
+    with pytest.raises(ValueError, match=r"does not accept its targets.*default_loss.*Received: loss='mse', targets"):
+        task.evaluate(*columns(kind), verbose=0)
+
+
+@pytest.mark.usefixtures("eager")
 def test_a_dict_of_columns_validates():
     """It is a table, not packed ids; labels may be lists of several lengths."""
     task = small_task("several")
