@@ -1,6 +1,7 @@
 """Checks of options by name, with one wording for all."""
 
 import math
+import operator
 from collections.abc import Sequence
 from numbers import Real
 from typing import Any
@@ -86,7 +87,7 @@ def count_of(what: str, given: int | None, default: int) -> int:
         raise TypeError(f"`{what}` must be a whole number, without quotes.{pair} Received: {what}={given!r}")
     if given is not None and given < 1:
         raise ValueError(f"`{what}` must be at least 1. Use a larger value. Received: {what}={given}")
-    return default if given is None else given
+    return default if given is None else operator.index(given)  # JSON cannot hold the numbers of numpy
 
 
 def check_length(length: int | None, positions: int) -> None:

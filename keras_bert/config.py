@@ -5,6 +5,8 @@ import logging
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from keras_bert.checks import check_above_zero
 from keras_bert.storage import json_object, write_json
 
@@ -55,6 +57,9 @@ class BertConfig:
     def __post_init__(self) -> None:
         for field in dataclasses.fields(self):
             value = getattr(self, field.name)
+            if field.type is int and isinstance(value, np.integer):  # which JSON cannot hold
+                value = int(value)
+                object.__setattr__(self, field.name, value)
             kind: Any = (int, float) if field.type is float else field.type
             if not isinstance(value, kind) or isinstance(value, bool):
                 raise TypeError(

@@ -1,13 +1,15 @@
 """Lines of JSONL files, and values as JSON holds them. An error names the file and the line."""
 
 import json
+import math
 import os
+from collections import Counter
 from typing import Any
 
 import numpy as np
 
 
-class _TwiceError(ValueError):
+class TwiceError(ValueError):
     """An object has two values with this name."""
 
 
@@ -27,7 +29,7 @@ def parse_line(line: str, path: str | os.PathLike, number: int, *, remedy: str =
         reason = "half of a surrogate pair, which is not a character,"
     except json.JSONDecodeError as error:
         reason = f"{error.msg.removesuffix(' at')} in column {error.colno}"
-    except _TwiceError as error:
+    except TwiceError as error:
         reason = f"the name {error.args[0]!r} twice"
     except ValueError as error:  # such as a number with too many digits
         reason = str(error)
@@ -36,26 +38,28 @@ def parse_line(line: str, path: str | os.PathLike, number: int, *, remedy: str =
     raise ValueError(f"Line {number} of {path} is not valid JSON. {remedy}. Received: {reason} at {path}:{number}")
 
 
-def _record(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    """A JSON object. Python's own would keep the last of two values with the same name."""
+def each_name_once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """A JSON object, for `object_pairs_hook`. Python's own would keep the last of two values with the same name."""
     found = dict(pairs)
     if len(found) < len(pairs):
-        names = [name for name, _ in pairs]
-        raise _TwiceError(next(name for name in names if names.count(name) > 1))
+        counts = Counter(name for name, _ in pairs)
+        raise TwiceError(next(name for name, count in counts.items() if count > 1))
     return found
 
 
-_DECODER = json.JSONDecoder(object_pairs_hook=_record)
+_DECODER = json.JSONDecoder(object_pairs_hook=each_name_once)
 
 
 def plain(value: Any) -> Any:
-    """A value with Python's types in place of numpy's, so that JSON can hold it.
+    """A value as JSON can hold it: with Python's types in place of numpy's, and None in place of NaN and infinity.
 
-    >>> plain({np.int64(1): (np.float32(0.5), np.arange(2), "a")})
-    {1: [0.5, [0, 1], 'a']}
+    >>> plain({np.int64(1): (np.float32(0.5), np.arange(2), "a"), "f1": float("nan")})
+    {1: [0.5, [0, 1], 'a'], 'f1': None}
     """
     if isinstance(value, np.ndarray | np.generic):
-        return value.tolist()
+        return plain(value.tolist())
     if isinstance(value, dict):
         return {plain(name): plain(one) for name, one in value.items()}
-    return [plain(one) for one in value] if isinstance(value, list | tuple) else value
+    if isinstance(value, list | tuple):
+        return [plain(one) for one in value]
+    return None if isinstance(value, float) and not math.isfinite(value) else value

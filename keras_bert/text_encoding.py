@@ -1,4 +1,4 @@
-"""The encodings of text files: their names, and the error for a line that is in another one."""
+"""The encodings of text files: their names, and the error for a line that is in another one; and blank texts."""
 
 import codecs
 import unicodedata
@@ -40,6 +40,20 @@ def composed(name: str) -> str:
     True
     """
     return name if name.isascii() else unicodedata.normalize("NFC", name)
+
+
+def is_blank(text: str) -> bool:
+    """Whether a text has only spaces and characters that are not seen, such as U+200B, from which no piece is made.
+
+    >>> is_blank(" "), is_blank("\N{ZERO WIDTH SPACE}"), is_blank("\N{ZERO WIDTH SPACE}a")
+    (True, True, False)
+    """
+    text = text.strip()
+    return not text or (not text[0].isprintable() and all(one.isspace() or _is_unseen(one) for one in text))
+
+
+def _is_unseen(character: str) -> bool:
+    return unicodedata.category(character) in ("Cc", "Cf")
 
 
 def wrong_encoding(name: str, number: int, line: bytes, encoding: str) -> ValueError:

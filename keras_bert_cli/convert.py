@@ -75,7 +75,7 @@ def convert(
 def _push(folder: Path, name: str, checkpoint: Any, source: str, languages: list[str], private: bool) -> str:
     """Upload a converted model, with the scores of the run that it comes from."""
     from keras_bert.storage import read_json
-    from keras_bert.tasks.run.run_folder import METRICS_FILE, SETTINGS_FILE
+    from keras_bert.tasks.run.run_folder import METRICS_FILE, SETTINGS_FILE, metrics_of
     from keras_bert.weights import zoo
     from keras_bert.weights.share import model_card, push
 
@@ -84,5 +84,5 @@ def _push(folder: Path, name: str, checkpoint: Any, source: str, languages: list
     if run and (run / METRICS_FILE).is_file() and (run / SETTINGS_FILE).is_file():
         settings = read_json(run / SETTINGS_FILE)
         valid = Path(settings["valid"] or settings["train"]).name
-        scores = {"scores": read_json(run / METRICS_FILE)["valid"], "data": valid}
+        scores = {"scores": metrics_of(run)["valid"], "data": valid}
     return push(folder, name, model_card(checkpoint, name, languages=languages, **scores), private=private)

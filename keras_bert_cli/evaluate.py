@@ -89,6 +89,7 @@ def evaluate(
     if train and not train.is_file():
         raise FileNotFoundError(f"There is no file at the path of --train. Name a file of rows. Received: {train}")
     with without_the_package():
+        from keras_bert.jsonl import plain
         from keras_bert.storage import check_new_folder
         from keras_bert.tasks.readers.reading import Reading
         from keras_bert.tasks.run.run_folder import MODEL
@@ -114,7 +115,7 @@ def evaluate(
         own = loaded.task.dtype_policy.name
         beside = {own: loaded.evaluate(Path(data), batch_size=batch_size)} if dtype == "int8" else {}
         if as_json:
-            typer.echo(json.dumps(scores | details | beside, ensure_ascii=False))
+            typer.echo(json.dumps(plain(scores | details | beside), ensure_ascii=False))
         else:
             options.print_scores(scores, details, beside)
         return
@@ -126,4 +127,4 @@ def evaluate(
     found = evaluate(
         source, data, strategy=strategy, batch_size=batch_size, seed=seed, dtype=dtype or "float32", damaged=damaged
     )
-    typer.echo(json.dumps(dataclasses.asdict(found)) if as_json else str(found))
+    typer.echo(json.dumps(plain(dataclasses.asdict(found))) if as_json else str(found))

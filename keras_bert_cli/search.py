@@ -46,7 +46,9 @@ def search(
     The search is exact: each query is compared with every text. Rows are counted from 0. Empty lines are
     never an answer.
     """
-    if blank := [one for one in query if not one.strip()]:
+    with without_the_package():
+        from keras_bert.text_encoding import is_blank
+    if blank := list(filter(is_blank, query)):
         raise ValueError(f"--query must have some text. Write what to look for. Received: {blank[0]!r}")
     options.check_inference(engine, dtype)
     options.check_input(corpus)
@@ -55,7 +57,7 @@ def search(
         options.check_new_file(vectors and beside(vectors), "--vectors", inputs=[corpus])
         texts, _ = texts_of_file(context, corpus, text, header=header, delimiter=delimiter, encoding=encoding)
     name = "standard input" if str(corpus) == "-" else str(corpus)
-    if not any(one.strip() for one in texts):
+    if all(map(is_blank, texts)):
         raise ValueError(f"{name} has only empty texts. Name another file or column. Received: {len(texts)} texts")
     stored = None
     if vectors is not None and vectors.exists():
@@ -82,7 +84,7 @@ def search(
         write_vectors(vectors, found, texts, loaded)
     elif vectors is not None:
         _check_vectors(vectors, stored, texts, name, loaded, bert)
-    empty = {row for row, one in enumerate(texts) if not one.strip()}  # they have vectors, but are never an answer
+    empty = {row for row, one in enumerate(texts) if is_blank(one)}  # they have vectors, but are never an answer
     nearest_rows, cosines = nearest(np.asarray(bert.embed(query)), found, top + len(empty))
     for asked, rows, scores in zip(query, nearest_rows.tolist(), cosines.tolist(), strict=True):
         if not as_json:

@@ -4,6 +4,7 @@ import json
 import logging
 
 import keras
+import numpy as np
 import pytest
 
 from keras_bert.bert import Bert
@@ -49,6 +50,11 @@ def test_json_round_trip(tmp_path):
     config.to_json(tmp_path / "bert_config.json")
     assert BertConfig.from_json(tmp_path / "bert_config.json") == config
     assert [path.name for path in tmp_path.iterdir()] == ["bert_config.json"]
+
+
+def test_whole_numbers_of_numpy():
+    config = BertConfig.from_size("tiny", vocab_size=np.int64(77))
+    assert json.loads(json.dumps(dataclasses.asdict(config)))["vocab_size"] == 77
 
 
 GOOGLE = {  # google's chinese model has the keys that we have no use for

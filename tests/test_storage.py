@@ -5,6 +5,7 @@ import fcntl
 import hashlib
 import os
 
+import numpy as np
 import pytest
 
 from keras_bert import storage
@@ -53,6 +54,14 @@ def test_json_is_read_as_it_was_written(place):
     storage.write_json(path, {"가": [1, None]})
     assert storage.read_text(path) == '{\n  "가": [\n    1,\n    null\n  ]\n}\n'
     assert storage.read_json(path) == {"가": [1, None]}
+
+
+def test_whole_numbers_of_numpy(tmp_path):
+    data = {"epochs": np.int64(3), "sizes": (np.int32(1), 2)}
+    storage.write_json(tmp_path / "settings.json", data)
+    assert storage.read_json(tmp_path / "settings.json") == storage.as_read(data) == {"epochs": 3, "sizes": [1, 2]}
+    with pytest.raises(TypeError, match="cannot be interpreted as an integer"):
+        storage.write_json(tmp_path / "settings.json", {"epochs": {3}})
 
 
 def test_files(place):

@@ -1,6 +1,7 @@
 """`export`: a model as SavedModels in TF-Hub's form. Either all parts appear or none."""
 
 import gc
+import operator
 import os
 from collections.abc import Callable, Iterable
 from pathlib import Path
@@ -146,12 +147,12 @@ def _length(bert: Bert, seq_length: int | None) -> int:
     length = bert.preprocessor.seq_length if seq_length is None else seq_length
     if length == "longest":
         return min(bert.preprocessor.max_length, positions)
-    if isinstance(length, bool | str) or not 3 <= length <= positions:
+    if isinstance(length, bool | str) or not hasattr(length, "__index__") or not 3 <= length <= positions:
         raise ValueError(
             f"`seq_length` must be a whole number from 3 to the model's {positions} positions. "
             f"Received: seq_length={length!r}"
         )
-    return length
+    return operator.index(length)
 
 
 def _save(make: Callable[[], tuple[Any, dict[str, Any]]], folder: Path, *, gradients: bool) -> dict[str, Any]:

@@ -9,6 +9,7 @@ import keras
 
 from keras_bert.exports.new_version import MANIFEST
 from keras_bert.int8_copy import Change
+from keras_bert.jsonl import plain
 from keras_bert.lazy import tf
 from keras_bert.storage import sha256_of, write_json
 from keras_bert.version import __version__
@@ -22,7 +23,7 @@ def write_manifest(folder: Path, facts: dict[str, Any]) -> None:
     write_json(
         path,
         {
-            **facts,
+            **plain(facts),
             "made": datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"),
             "made_with": {"keras3-bert": __version__, **_versions()},
             "files": {

@@ -9,6 +9,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from keras_bert.serving.predict_requests import BadRequest
+
 Columns = dict[str, np.ndarray]
 Run = Callable[[Columns], Columns]
 
@@ -151,12 +153,11 @@ class Batcher:
 
     def _in_slices(self, columns: Columns) -> Columns:
         rows = len(next(iter(columns.values())))
-        starts = range(0, rows, self._max_rows)
-        if len(starts) == 1:
-            return self._run(columns)
+        if rows <= self._max_rows:
+            return _checked(self._run(columns), rows)
         parts = [
-            self._run({name: array[start : start + self._max_rows] for name, array in columns.items()})
-            for start in starts
+            self._in_slices({name: array[start : start + self._max_rows] for name, array in columns.items()})
+            for start in range(0, rows, self._max_rows)
         ]
         return {name: _joined([part[name] for part in parts]) for name in parts[0]}
 
@@ -181,15 +182,21 @@ def _joined(parts: list[np.ndarray]) -> np.ndarray:
     return joined
 
 
+def _checked(outputs: Columns, rows: int) -> Columns:
+    """The outputs for so many rows; an error unless each has as many."""
+    for name, array in outputs.items():
+        if np.shape(array)[:1] != (rows,):
+            raise BadRequest(
+                f"The output {name!r} must have one row for each row of the request. Use another signature, or change "
+                "the output (in a task, `answers_in_graph`) and export the model again. "
+                f"Received: shape {list(np.shape(array))} for {rows} rows"
+            )
+    return outputs
+
+
 def _split(outputs: Columns, batch: list[_Waiting]) -> list[Columns]:
     """The rows of each request."""
-    ends = np.cumsum([one.rows for one in batch]).tolist()
-    for name, array in outputs.items():
-        if np.shape(array)[:1] != (ends[-1],):
-            raise ValueError(
-                f"The output {name!r} must have one row for each row of the request. Change `answers_in_graph` of the "
-                f"task, and export it again. Received: shape {np.shape(array)} for {ends[-1]} rows"
-            )
+    ends = np.cumsum([one.rows for one in batch])
     return [
         {name: array[end - one.rows : end] for name, array in outputs.items()}
         for one, end in zip(batch, ends, strict=True)

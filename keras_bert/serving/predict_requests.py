@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from keras_bert.inputs import INPUTS
+from keras_bert.jsonl import TwiceError, each_name_once
 from keras_bert.wording import first_line
 
 MAX_BODY = 2 << 20  # bytes of a request
@@ -68,11 +69,16 @@ def read_request(body: bytes, signatures: Mapping[str, Any]) -> ModelRequest:
 def parse(body: bytes, keys: set[str]) -> dict[str, Any]:
     """The object in a body, which may have these keys only."""
     try:
-        data = json.loads(body)
+        data = json.loads(body, object_pairs_hook=each_name_once)
     except RecursionError:
         raise BadRequest(f"The body must be JSON that is not nested so deeply. Received: {len(body)} bytes") from None
+    except TwiceError as error:
+        received = repr(error.args[0][:40])
+        raise BadRequest(f"An object in the body has a name twice. Give each name once. Received: {received}") from None
     except ValueError as error:  # broken JSON or UTF-8, or a number of thousands of digits
-        raise BadRequest(f"The body must be JSON in UTF-8. Received: {first_line(error).split('; use')[0]}") from None
+        said = first_line(error).split("; use")[0]
+        advice = r" Write a line break in a string as \n, and a tab as \t." if "control character" in said else ""
+        raise BadRequest(f"The body must be JSON in UTF-8.{advice} Received: {said}") from None
     if not isinstance(data, dict):
         raise BadRequest(f"The body must be an object, {{...}}. Received: {type(data).__name__}")
     if unknown := set(data) - keys:

@@ -23,6 +23,6 @@ from keras_bert.storage.files import (
     write_text,
 )
 from keras_bert.storage.folders import check_new_folder, new_folder, new_parents, only_file
-from keras_bert.storage.json_files import json_list, json_object, read_json, write_json
+from keras_bert.storage.json_files import as_read, json_list, json_object, read_json, write_json
 from keras_bert.storage.locks import in_use_error, lock, locked_folder
 from keras_bert.storage.paths import is_remote, literal_path, matching, temporary_path

@@ -1,6 +1,7 @@
 """JSON files."""
 
 import json
+import operator
 import os
 from typing import Any
 
@@ -9,8 +10,17 @@ from keras_bert.storage.paths import is_remote
 
 
 def write_json(path: str | os.PathLike, data: Any) -> None:
-    """Write a JSON file; an interrupted write leaves the old one."""
-    write_text(path, json.dumps(data, indent=2, ensure_ascii=False) + "\n")
+    """Write a JSON file; an interrupted write leaves the old one. Whole numbers may be numpy's."""
+    write_text(path, json.dumps(data, indent=2, ensure_ascii=False, default=operator.index) + "\n")
+
+
+def as_read(data: Any) -> Any:
+    """What `read_json` returns of data that `write_json` wrote.
+
+    >>> as_read({"columns": ("text", 0)})
+    {'columns': ['text', 0]}
+    """
+    return json.loads(json.dumps(data, default=operator.index))
 
 
 def read_json(path: str | os.PathLike) -> dict[str, Any]:

@@ -1,5 +1,6 @@
 """MultipleChoice: which of a few texts goes with a prompt."""
 
+import operator
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -10,7 +11,7 @@ from keras import ops
 
 from keras_bert.bert import Bert
 from keras_bert.layers.norm import Dropout
-from keras_bert.tasks.columns.text_columns import check_lengths, column, rows_of, two_columns
+from keras_bert.tasks.columns.text_columns import check_lengths, column, flat, rows_of, two_columns
 from keras_bert.tasks.heads import check_bert, encode_rows, head_layer
 from keras_bert.tasks.metrics.calibration import calibration_error
 from keras_bert.tasks.readers import TABLE_FIELDS, Reading, Rows, tab_columns
@@ -72,6 +73,7 @@ class MultipleChoice(Task):
             )
         if choices < 2:
             raise ValueError(f"`choices` must be at least 2. Use a larger number. Received: choices={choices}")
+        choices = operator.index(choices)
 
         # === Layers ===
         dropout = Dropout(bert.config.hidden_dropout_prob, dtype=bert.dtype_policy, name="choice_dropout")
@@ -137,7 +139,7 @@ class MultipleChoice(Task):
     def target_ids(self, y: Any) -> Any:
         if y is None:
             return None
-        y = rows_of(y, "choice")
+        y = rows_of(flat(y), "choice")
         for row, value in enumerate(y):
             if str(value).isdecimal() and int(value) >= self.choices:
                 raise ValueError(

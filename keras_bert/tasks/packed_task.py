@@ -2,6 +2,8 @@
 
 from typing import Any
 
+import numpy as np
+
 from keras_bert.inputs import check_names
 from keras_bert.tasks.columns.packed_inputs import check_target_ids, is_packed, packed_batches
 from keras_bert.tasks.rows.targets import check_returned
@@ -14,11 +16,19 @@ class PackedTask(SavedTask):
     def _packed(self, x: Any) -> Any:
         """Packed inputs as Keras takes them.
 
-        Their names are checked before Keras sees them: on JAX, an error inside its loop loses the model's weights.
+        Their names and axes are checked before Keras sees them: on JAX, an error inside its loop loses the model's
+        weights.
         """
         x = packed_batches(x)
         if isinstance(x, dict):
             check_names(type(self).__name__, self.input, x)
+            for name, wanted in self.input.items():
+                if np.ndim(x[name]) != len(wanted.shape):
+                    sizes = ", ".join("*" if size is None else str(size) for size in wanted.shape)
+                    raise ValueError(
+                        f"`{name}` of a {type(self).__name__} with these settings must have the shape [{sizes}], where "
+                        f"* is any size. Pass the texts. Received: shape {list(np.shape(x[name]))}"
+                    )
         return x
 
     def _packed_validation(self, validation_data: Any, packed: bool) -> Any:
@@ -44,7 +54,9 @@ class PackedTask(SavedTask):
             check_returned(self, "target_ids", ids, "y as an array of numbers")
         below = self._target_ids_below(x) if isinstance(x, dict) and ids is not None else None
         if below is not None:
-            check_target_ids(ids, below)
+            length = np.shape(x["input_word_ids"])[1]
+            each = (length if size is None else size for size in self.output_shape[1:-1])
+            check_target_ids(ids, below, (len(x["input_word_ids"]), *each))
         return ids
 
     def _target_ids_below(self, x: dict[str, Any]) -> int | None:

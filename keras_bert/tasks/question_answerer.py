@@ -32,6 +32,7 @@ from keras_bert.text.ragged_rows import without_words
 from keras_bert.text.tensors import tf
 from keras_bert.text.tokenized_rows import quickly
 from keras_bert.text.windows import question_limit
+from keras_bert.text_encoding import is_blank
 
 logger = logging.getLogger("keras_bert")
 
@@ -147,7 +148,7 @@ class QuestionAnswerer(Task):
     def read_lines(self, lines: Sequence[tuple[int, str]], reading: Reading) -> Any:
         questions, contexts = tab_columns(lines, 2)
         for (number, _), question in zip(lines, questions, strict=True):
-            if not question.strip():
+            if is_blank(question):
                 raise ValueError(f"Line {number} has no question. Fill it in. Received: {question!r} in line {number}")
         return questions, contexts
 
@@ -325,7 +326,7 @@ def _texts(x: Any) -> tuple[list[str], list[str]]:
     questions, contexts = column(given[0], "question"), column(given[1], "context")
     check_lengths(questions=questions, contexts=contexts)
     for row, question in enumerate(questions):
-        if not question.strip():
+        if is_blank(question):
             raise ValueError(f"The question at row {row} is empty. Fill it in, or drop the row. Received: {question!r}")
     return questions, contexts
 

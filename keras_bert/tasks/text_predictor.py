@@ -18,6 +18,11 @@ from keras_bert.tasks.packed_task import PackedTask
 from keras_bert.tasks.readers import Reading, Rows
 from keras_bert.tasks.rows.labelled_rows import LabelledRows
 
+_READERS = (
+    "In Python, columns, an encoding and the like are arguments of the readers in keras_bert.tasks.readers, as in "
+    "task.fit(read_labels(path, text=..., label=..., encoding=...)). Others are read_scores and read_choices."
+)
+
 
 class TextPredictor(PackedTask):
     """The part of a `Task` that runs on rows of text; the rest of the task says what they are."""
@@ -54,6 +59,7 @@ class TextPredictor(PackedTask):
 
     def predict(self, x: Any, batch_size: int | None = None, verbose: Any = "auto", **options: Any) -> Any:
         """Logits in the order of the examples; for tokens, `beyond_length` after the end of a row."""
+        check_steps(options)
         if is_packed(x):
             x = self._packed(x)
             if isinstance(x, Mapping) and not set(INPUTS) - set(x):
@@ -137,7 +143,11 @@ class TextPredictor(PackedTask):
                 f"A string in place of columns must be the path of a file, but this is {there}. Correct the path, or "
                 f"put a single text in a list. Received: {os.fspath(x)!r}"
             )
-        return self.read_rows(x, self.default_reading, labels=labels)
+        try:
+            return self.read_rows(x, self.default_reading, labels=labels)
+        except ValueError as error:  # which may speak of options of the command line
+            error.add_note(_READERS)
+            raise
 
     def _columns(self, x: Any, *given: Any, labels: bool = True) -> tuple[Any, Any, Any]:
         x = self._opened(x, labels=labels)
@@ -155,6 +165,13 @@ class TextPredictor(PackedTask):
                 x, own = table_columns(x, self.table_texts(x), label)
             given = (own if labels and y is None else y, *given[1:])
         return columns_of(x, *given, ranks=self.example_ranks)
+
+
+def check_steps(options: dict[str, Any]) -> None:
+    """Refuse a number of batches that is not at least 1."""
+    for name in ("steps", "steps_per_epoch", "validation_steps"):
+        if name in options:
+            count_of(name, options[name], 1)
 
 
 def refuse_options(options: dict[str, Any], where: str) -> None:

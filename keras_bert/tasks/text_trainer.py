@@ -23,7 +23,7 @@ from keras_bert.tasks.readers import RowStream
 from keras_bert.tasks.rows.labelled_rows import LabelledRows
 from keras_bert.tasks.rows.streamed_rows import StreamedRows
 from keras_bert.tasks.student import Student
-from keras_bert.tasks.text_predictor import refuse_options
+from keras_bert.tasks.text_predictor import check_steps, refuse_options
 from keras_bert.training.measure import Measure
 from keras_bert.training.strategy import built_on_several, scope_of, splits_fit_on_jax
 
@@ -146,6 +146,7 @@ class TextTrainer(Student):
         validation_data = self._packed_validation(validation_data, packed)
         if isinstance(x, RowStream) or initial_step or max_steps is not None:
             check_resumable(x, packed, self.is_distributed, shuffle, initial_step, max_steps)
+        check_steps(options)
         steps: int | None = options.get("steps_per_epoch")
         callbacks = in_order(callbacks)
         options |= {"epochs": epochs, "verbose": verbose, "initial_epoch": initial_epoch}
@@ -279,6 +280,7 @@ class TextTrainer(Student):
         ids from a tf.data or a generator, Keras weighs the losses by the number of rows. Sample weights weigh only the
         loss and the metrics. Where a metric and a score have the same name, the value is the metric's.
         """
+        check_steps(options)
         if not self.compiled:
             self._compile_by(FinetuneRecipe(), steps=1, level=logging.DEBUG)  # so that a later fit compiles again
         packed = is_packed(x)

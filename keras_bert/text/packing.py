@@ -3,6 +3,7 @@
 This uses only core TensorFlow ops, so that exported graphs run anywhere: TF Serving up to 2.19 lacks `RoundRobinTrim`.
 """
 
+import operator
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -159,7 +160,7 @@ def check_seq_length(seq_length: int | str, segments: int, name: str = "seq_leng
             f"`{name}` must be at least {segments + 1}, for [CLS] and a [SEP] after each text. "
             f"Received: {name}={seq_length}"
         )
-    return seq_length
+    return operator.index(seq_length)
 
 
 def _checked_tensor(seq_length: "tf.Tensor", segments: int) -> "tf.Tensor":

@@ -95,7 +95,7 @@ class Preprocessor(keras.layers.Layer):
         self.seq_length = seq_length
         self.truncation = truncation
         self.special_tokens_in_text = special_tokens_in_text
-        self.max_length = max_length
+        self.max_length = check_seq_length(max_length, segments=1, name="max_length")
         self.max_word_length = max_word_length
         rules = lowercase, strip_accents, split_cjk, special_tokens_in_text, max_word_length
         self._tokenizer = Tokenizer(vocabulary, *rules)
@@ -111,7 +111,7 @@ class Preprocessor(keras.layers.Layer):
                 f"Received: {name}={value!r}"
             )
         if name == "seq_length" and value != "longest":
-            check_seq_length(value, segments=1)
+            value = check_seq_length(value, segments=1)
         super().__setattr__(name, value)
 
     def __call__(self, texts: Any, **context: Any) -> dict[str, Any]:  # context: Keras passes training=False

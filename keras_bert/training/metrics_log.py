@@ -8,6 +8,7 @@ from typing import Any
 
 from keras_bert import storage
 from keras_bert.installation import has_tensorflow
+from keras_bert.jsonl import plain
 from keras_bert.lazy import tf
 
 logger = logging.getLogger("keras_bert")
@@ -33,8 +34,8 @@ class MetricsFiles:
             storage.write_text(self.path, "".join(json.dumps(record) + "\n" for record in kept))
 
     def write(self, record: dict[str, float]) -> None:
-        """Add a record, which has a step and what was measured there."""
-        self._waiting.append(json.dumps(record) + "\n")
+        """Add a record, which has a step and what was measured there. In JSON, NaN is null."""
+        self._waiting.append(json.dumps(plain(record)) + "\n")
         if not storage.is_remote(self.path):
             self.flush()
         if self.writer:

@@ -177,6 +177,7 @@ def _is_cached(release: zoo.Release, root: Path) -> bool:
 def build(checkpoint: Checkpoint, *, weights: bool = True, dtype: Any = None, seq_length: int | str = 128) -> Bert:
     """The model of a checkpoint."""
     config, preprocessor = checkpoint.config, None
+    most = config.max_position_embeddings
     if checkpoint.vocabulary is None and os.path.isdir(checkpoint.source):
         logger.warning(
             "%s has no vocabulary, so the model takes ids but no text, and a file or folder written from it has no "
@@ -188,8 +189,8 @@ def build(checkpoint: Checkpoint, *, weights: bool = True, dtype: Any = None, se
             checkpoint.vocabulary,
             **vars(checkpoint.rules),
             **checkpoint.text_settings,
-            seq_length=min(seq_length, config.max_position_embeddings) if isinstance(seq_length, int) else seq_length,
-            max_length=config.max_position_embeddings,
+            seq_length=min(seq_length, most) if hasattr(seq_length, "__index__") else seq_length,
+            max_length=most,
         )
     with blank_weights() if weights else contextlib.nullcontext():
         bert = Bert(config, preprocessor, dtype=dtype, pooling=checkpoint.pooling)

@@ -253,6 +253,9 @@ def test_corpora_without_pairs(tmp_path, caplog):
     caplog.clear()
     assert write(iter(["A b."] * 20), tmp_path / "b").examples == 20  # of one sentence each
     assert "In 100 % of the pairs the second segment is random" in caplog.text
+    (tmp_path / "short.txt").write_text("A b.\n\n" * 20)
+    write(tmp_path / "short.txt", tmp_path / "c")
+    assert "In 100 % of the pairs from short.txt the second segment is random" in caplog.text
 
 
 def test_a_vocabulary_that_cannot_be_used_leaves_nothing(source, tmp_path):

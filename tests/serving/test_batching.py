@@ -1,6 +1,7 @@
 """Requests that come while a batch runs."""
 
 import asyncio
+import re
 import threading
 import time
 
@@ -9,6 +10,7 @@ import pytest
 import tensorflow as tf
 
 from keras_bert.serving.batcher import Batcher, BatchThreads
+from keras_bert.serving.predict_requests import BadRequest
 from keras_bert.serving.served_version import ServedVersion, batcher_for
 
 
@@ -119,5 +121,13 @@ def test_an_output_without_a_row_for_each_row():
         waiting = Batcher(lambda columns: {"x": np.float32(1)}, BatchThreads())
         await asyncio.gather(*(asyncio.wait_for(waiting({"x": np.array([number])}), 10) for number in range(3)))
 
-    with pytest.raises(ValueError, match="'x' must have one row for each row of the request"):
+    with pytest.raises(BadRequest, match="'x' must have one row for each row of the request"):
         asyncio.run(main())
+
+
+@pytest.mark.parametrize("shape", [(), (3,)])
+def test_a_large_request_for_such_an_output(shape):
+    """It runs in slices, whose outputs cannot be joined."""
+    batcher = Batcher(lambda columns: {"x": np.zeros(shape, "float32")}, BatchThreads(), max_rows=2)
+    with pytest.raises(BadRequest, match=rf"'x' must have.*shape {re.escape(str(list(shape)))} for 2 rows"):
+        asyncio.run(batcher({"y": np.zeros(5)}))

@@ -268,6 +268,14 @@ def test_labels_are_given_once(tmp_path):
             task.fit(x, [0, 1], verbose=0)
 
 
+def test_how_to_name_the_columns_of_a_file(tmp_path):
+    """The error may speak of options of the command line, which Python does not have."""
+    (tmp_path / "a.csv").write_text("review,stars\na film,positive\n")
+    with pytest.raises(ValueError, match="has no column 'text'") as found:
+        small_task("classifier").fit(str(tmp_path / "a.csv"))
+    assert "task.fit(read_labels(path, text=..., label=..., encoding=...))" in found.value.__notes__[0]
+
+
 def test_a_batch_of_texts_is_no_list_of_words():
     import tensorflow as tf
 

@@ -106,14 +106,14 @@ def test_half_precision_resumes_within_an_epoch(bert, files, tmp_path, monkeypat
 
 
 def killed(arguments):
-    from keras_bert.tasks.run import finetune  # noqa: F401  keeps the write_json that it has now, by which it begins and ends
+    from keras_bert.tasks.run import finetune  # noqa: F401  keeps the function that it has now, by which it ends
 
-    def write(path, value, write=best_epoch.write_json):
-        if len(value["epochs"]) == 2:
+    def write(folder, metrics, write=best_epoch.write_metrics):
+        if len(metrics["epochs"]) == 2:
             os.kill(os.getpid(), signal.SIGKILL)
-        write(path, value)
+        write(folder, metrics)
 
-    best_epoch.write_json = write
+    best_epoch.write_metrics = write
     train(*arguments)
 
 

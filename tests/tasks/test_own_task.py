@@ -12,7 +12,7 @@ from keras_bert.model import with_dtype
 from keras_bert.tasks.readers import Rows
 from keras_bert.tasks.run.best_epoch import BestEpoch
 from keras_bert.tasks.run.finished_task import FinishedTask
-from keras_bert.tasks.run.run_folder import begun
+from keras_bert.tasks.run.run_folder import begun, metrics_of, write_metrics
 from keras_bert.tasks.text_classifier import TextClassifier
 from keras_bert.weights.our_export import read_task
 from tests.tasks.small import TEXTS, small_bert
@@ -239,6 +239,29 @@ def test_a_loss_of_the_whole_batch(tmp_path):
 
     report = OfBatch(small_bert()).write_report(tmp_path / "report", TEXTS, [0.1, 0.5, 0.2, 0.3])
     assert (report["rows"], report["worst"]) == (4, None)
+
+
+@pytest.mark.usefixtures("eager")
+def test_a_score_that_is_not_a_number(tmp_path):
+    """It is null in JSON, which has no NaN, and NaN again where a run is resumed."""
+
+    class Undefined(Scorer):
+        def report(self, y, answers):
+            return {"correlation": float("nan"), "error": np.float32(0.5)}
+
+    scores = Undefined(small_bert()).write_report(tmp_path / "report", TEXTS, [0.1, 0.5, 0.2, 0.3])["scores"]
+    write_metrics(tmp_path, {"valid": scores, "epochs": [{"epoch": 1, "scores": scores}]})
+    report, metrics = (
+        json.loads((tmp_path / file).read_text(), parse_constant=pytest.fail)
+        for file in ("report/report.json", "metrics.json")
+    )
+    expected = {"correlation": None, "error": 0.5}
+    assert report["scores"] == metrics["valid"] == metrics["epochs"][0]["scores"] == expected
+    assert "<td>nan</td>" in (tmp_path / "report/index.html").read_text()
+    read = metrics_of(tmp_path)
+    for found in (read["valid"], read["epochs"][0]["scores"]):
+        assert found == {"correlation": pytest.approx(np.nan, nan_ok=True), "error": 0.5}
+    assert metrics_of(tmp_path / "report") == {}
 
 
 @pytest.mark.usefixtures("eager")

@@ -100,6 +100,9 @@ def test_parquet(tmp_path):
     in_bytes = rows.assign(text=rows["text"].str.encode("utf-8"), label=rows["label"].str.encode("utf-8"))
     in_bytes.to_parquet(tmp_path / "c.parquet")
     assert TextClassifier.stream_rows(tmp_path / "c.parquet", Reading()).read([0]).x == [LINES[0]["text"]]
+    rows.assign(text="").to_parquet(tmp_path / "empty.parquet")
+    with pytest.raises(ValueError, match=r"empty\.parquet, row 1: column 'text' has no text"):
+        TextClassifier.read_rows(tmp_path / "empty.parquet", Reading())
     in_bytes.assign(text=b"\xff").to_parquet(tmp_path / "d.parquet")
     with pytest.raises(ValueError, match=r"d\.parquet, row 1: a column of bytes is not text"):
         TextClassifier.stream_rows(tmp_path / "d.parquet", Reading())

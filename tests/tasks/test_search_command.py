@@ -113,7 +113,7 @@ def test_empty_lines_are_no_answer(bert, tmp_path):
         run(*words)
 
 
-@pytest.mark.parametrize("query", ["", " \t"])
+@pytest.mark.parametrize("query", ["", " \t", "\u200b"])
 def test_an_empty_query_is_refused(bert, tmp_path, query):
     with pytest.raises(ValueError, match="--query must have some text"):
         run("search", tmp_path / "corpus.txt", "--query", "anna", "--query", query, "--model", bert)

@@ -85,6 +85,14 @@ def test_duplicate_headers(write):
     assert read_labels(path, 2, "label").x == ["z"]
 
 
+def test_a_text_of_characters_without_a_width(write):
+    """The tokenizer drops them, so the text is empty."""
+    path = write("a.tsv", "text\tlabel\nx\t1\n\u200b \ufeff\t0\n\u200by\t0\n")
+    with pytest.raises(ValueError, match=r"a.tsv, line 3: column 'text' has no text.*Received: '\\u200b \\ufeff'$"):
+        read_labels(path)
+    assert read_labels(path, skip_empty=True).x == ["x", "\u200by"]
+
+
 def test_missing_cells(write, caplog):
     """NaN of pandas is an empty cell."""
     frame = pandas.DataFrame({"text": ["good", None, "bad", "so so"], "label": ["1", "1", None, "0"]})

@@ -186,6 +186,15 @@ def test_callbacks_and_steps_of_packed_ids():
 
 
 @pytest.mark.usefixtures("eager")
+@pytest.mark.parametrize("kind", ["classifier", "tagger", "embedder"])
+def test_a_loss_that_does_not_fit(kind):
+    task = small_task(kind)
+    task.compile("sgd", "mse")
+    with pytest.raises(ValueError, match=r"does not accept its targets.*default_loss.*Received: loss='mse', targets"):
+        task.evaluate(*columns(kind), verbose=0)
+
+
+@pytest.mark.usefixtures("eager")
 def test_a_dict_of_columns_validates():
     """It is a table, not packed ids; labels may be lists of several lengths."""
     task = small_task("several")
@@ -209,6 +218,41 @@ def test_bad_packed_ids():
             call({name: ids[:0] for name, ids in x.items()})
     with pytest.raises(ValueError, match="x has packed ids, but validation_data has texts"):
         task.fit(x, y, validation_data=(TEXTS, y))
+    for call, name in (
+        (lambda: task.predict(x, steps=0), "steps"),
+        (lambda: task.evaluate(x, y, steps=0), "steps"),
+        (lambda: task.evaluate(TEXTS, y, steps=0), "steps"),
+        (lambda: task.fit(x, y, steps_per_epoch=0), "steps_per_epoch"),
+        (lambda: task.fit(x, y, validation_data=(x, y), validation_steps=0), "validation_steps"),
+    ):
+        with pytest.raises(ValueError, match=f"`{name}` must be at least 1.* Received: {name}=0"):
+            call()
+
+
+@pytest.mark.usefixtures("eager")
+@pytest.mark.parametrize(("kind", "shape"), [("windows", r"\[\*, \*, \*\]"), ("choice", r"\[\*, 3, \*\]")])
+def test_packed_ids_of_another_rank(kind, shape):
+    """A preprocessor makes one row of ids of each text."""
+    task = small_task(kind)
+    x, y = task.bert.preprocessor(TEXTS), [1, 0, 0, 1]
+    for call in (lambda: task.predict(x), lambda: task.evaluate(x, y), lambda: task.fit(x, y)):
+        with pytest.raises(ValueError, match=rf"must have the shape {shape}.*Pass the texts\. Received: shape \[4, "):
+            call()
+
+
+@pytest.mark.usefixtures("eager")
+@pytest.mark.parametrize("kind", ["classifier", "regressor", "choice"])
+def test_a_column_of_targets(kind):
+    """Keras takes targets [n, 1] too."""
+    task = small_task(kind)
+    x, _ = columns(kind)
+    y = np.arange(len(x[0] if isinstance(x, tuple) else x)) % 2
+    expected = task.evaluate(x, y, verbose=0)
+    assert task.evaluate(x, y[:, None], verbose=0) == expected
+    if kind == "classifier":
+        packed = task.bert.preprocessor(x)
+        assert task.evaluate(packed, y[:, None], verbose=0) == pytest.approx(expected, abs=1e-6)
+        task.fit(packed, y[:, None], epochs=1, verbose=0)
 
 
 @pytest.mark.usefixtures("eager")
@@ -222,6 +266,8 @@ def test_bad_packed_ids():
         ("tagger", [["O"], ["O"], ["O"], ["O"]], "Received: 'O'"),
         ("answerer", np.full((4, 2), 16), "from 0 to 15.* Received: 16"),
         ("answerer", ["Rome"] * 4, "Received: 'Rome'"),
+        ("tagger", np.zeros((4, 1), int), r"shape \[4, 16\].* Received: shape \[4, 1\]"),
+        ("answerer", np.zeros((4, 1), int), r"shape \[4, 2\].* Received: shape \[4, 1\]"),
     ],
 )
 def test_bad_targets_of_packed_ids(kind, wrong, says):

@@ -113,6 +113,12 @@ def test_the_config_has_every_argument(tmp_path):
     assert again.get_config() == preprocessor.get_config()
 
 
+def test_whole_numbers_of_numpy():
+    config = Preprocessor(VOCABULARY, seq_length=np.int64(8), max_length=np.int32(40)).get_config()
+    found = json.loads(json.dumps(config))
+    assert (found["seq_length"], found["max_length"]) == (8, 40)
+
+
 def test_a_changed_file_raises_a_readable_error(preprocessor, tmp_path):
     text = keras.Input((), dtype="string")
     path = tmp_path / "model.keras"

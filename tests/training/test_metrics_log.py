@@ -34,6 +34,15 @@ def test_the_first_line_has_no_time_left(caplog):
     assert caplog.messages == ["step 10 of 10, loss 1"]
 
 
+def test_a_loss_that_is_not_a_number(tmp_path):
+    """It is null, since JSON has no NaN."""
+    for start in (0, 1):  # a run that resumes reads the file
+        files = MetricsFiles(str(tmp_path), start=start)
+        files.write({"step": start + 1, "loss": float("nan")})
+        files.close()
+    assert read_metrics(files.path) == [{"step": 1, "loss": None}, {"step": 2, "loss": None}]
+
+
 def test_a_remote_file_is_written_at_checkpoints():
     """Not for each record, since a remote file is uploaded whole each time."""
     files = MetricsFiles("ram://metrics", start=0)

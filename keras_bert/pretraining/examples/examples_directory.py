@@ -18,6 +18,7 @@ from keras_bert.pretraining.examples.masking import Masking
 from keras_bert.pretraining.examples.shard_writer import Shard, digest_of, note_of
 from keras_bert.text.vocabulary import Vocabulary, warn_of_unknown
 from keras_bert.weights.tokenizer_files import tokenizer_config
+from keras_bert.wording import listed
 
 logger = logging.getLogger("keras_bert")
 
@@ -151,12 +152,13 @@ def finish(directory: str, origin: dict[str, Any], shards: list[Shard]) -> None:
             f"Received: {written.documents} documents"
         )
     if written.random_share is not None and not 0.2 < written.random_share < 0.8:
+        files = [name for name, _ in origin["corpus"]]
         logger.warning(
-            "In %.0f %% of the pairs the second segment is random, but it should be random in half of the pairs. A "
+            "In %.0f %% of the pairs%s the second segment is random, but it should be random in half of the pairs. A "
             "document of one sentence has no next segment, and without other documents there is no random segment. "
             "Separate documents in another way (--documents), or write no pairs (nsp=False, --no-nsp).",
-            100 * written.random_share,
-        )
+            100 * written.random_share, f" from {listed(files)}" if files else "",
+        )  # fmt: skip
     elif settings["nsp"] and written.real_share and written.real_share < 0.6 and _has_blank_lines(origin):
         logger.warning(
             "Only %.0f %% of a row is text, because the documents are short: %.1f sentences on average. In .txt files, "

@@ -1,6 +1,5 @@
 """The directory of a pretraining run: its settings and its lock, the finished model, and its curve."""
 
-import json
 import logging
 import tempfile
 from collections.abc import Callable, Iterator
@@ -44,7 +43,7 @@ def run_directory(directory: str, settings: dict[str, Any]) -> Iterator[Callable
         )
     storage.make_folder(directory)
     with storage.lock(f"{directory}/{LOCK}"):
-        settings = json.loads(json.dumps(settings))
+        settings = storage.as_read(settings)
         found = storage.read_json(path)
         continues = found != settings and found and _has_work(directory)
         if continues:
@@ -118,7 +117,7 @@ def _clear(directory: str, is_new: bool) -> None:
 
 def is_finished(directory: str, settings: dict[str, Any]) -> bool:
     """Whether the directory has the complete model of a run with these settings."""
-    same = storage.read_json(f"{directory}/{SETTINGS}") == json.loads(json.dumps(settings))
+    same = storage.read_json(f"{directory}/{SETTINGS}") == storage.as_read(settings)
     return same and storage.exists(_weights(directory))
 
 

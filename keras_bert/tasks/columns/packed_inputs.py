@@ -77,8 +77,8 @@ def steps_of(x: Any, batch_size: int, validation_split: float) -> int:
     return steps
 
 
-def check_target_ids(y: Any, below: int) -> None:
-    """Refuse targets of packed ids that are not whole numbers from 0 to below - 1."""
+def check_target_ids(y: Any, below: int, shape: tuple[int, ...]) -> None:
+    """Refuse targets of packed ids that are not whole numbers from 0 to below - 1, or not of this shape."""
     try:
         ids = np.asarray(y)
     except ValueError:  # rows of several lengths
@@ -88,4 +88,9 @@ def check_target_ids(y: Any, below: int) -> None:
         raise ValueError(
             f"The targets of packed ids must be an array of whole numbers from 0 to {below - 1}. For padding, write 0, "
             f"and pass 0 as its sample_weight. Received: {wrong.tolist()[0] if wrong.size else type(y).__name__!r}"
+        )
+    if ids.shape not in (shape, (*shape, 1)):
+        raise ValueError(
+            f"The targets of these packed ids must have the shape {list(shape)}. Correct them, or pass texts. "
+            f"Received: shape {list(ids.shape)}"
         )

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from keras_bert.tasks.columns.text_columns import check_lengths, is_missing, rows_of
+from keras_bert.tasks.columns.text_columns import check_lengths, flat, is_missing, rows_of
 
 logger = logging.getLogger("keras_bert")
 
@@ -17,7 +17,7 @@ DEVIATIONS = (1e-6, 1e18)  # standard deviations by which Keras's Normalization 
 
 def number_column(values: Any, what: str) -> np.ndarray:
     """A column of finite numbers, float32 [n]."""
-    rows = rows_of(values, what)
+    rows = rows_of(flat(values), what)
     for row, value in enumerate(rows):
         if isinstance(value, str | bytes):
             raise ValueError(f"The {what} at row {row} is a string. Convert it with float(). Received: {value!r}")

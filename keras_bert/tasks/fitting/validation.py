@@ -112,7 +112,16 @@ def means_of(task: Any, examples: Any, logits: list[np.ndarray]) -> dict[str, fl
         by_weight = is_weighted_mean(task.loss) and weight is not None
         count = float(ops.sum(weight)) if by_weight else len(index)
         if count:
-            loss = float(task.held_out_loss(examples, y, batch, weight))
+            try:
+                loss = float(task.held_out_loss(examples, y, batch, weight))
+            except Exception as error:
+                if task.loss is None or task.recipe is not None:  # the loss is not the user's
+                    raise
+                raise ValueError(
+                    f"The loss that this {type(task).__name__} was compiled with does not accept its targets and "
+                    "logits. Compile it with loss=task.default_loss(), or leave out `compile`. Received: "
+                    f"loss={task.loss!r}, targets of shape {list(y.shape)}, logits of shape {list(batch.shape)}"
+                ) from error
             sums["loss"] += loss * count, count
         found = task.compute_metrics(None, y, batch, weight)
     means = {name: float(total / count) if count else 0.0 for name, (total, count) in sums.items()}

@@ -13,7 +13,7 @@ from keras_bert.tasks.readers.bad_rows import DROP, BadRows
 from keras_bert.tasks.readers.reading import Reading
 from keras_bert.tasks.readers.rows import Rows
 from keras_bert.tasks.readers.table import LINES, Column, Table, read_table
-from keras_bert.text_encoding import composed
+from keras_bert.text_encoding import composed, is_blank
 from keras_bert.wording import plural
 
 logger = logging.getLogger("keras_bert")
@@ -159,7 +159,7 @@ def _read(
             missing = [
                 name
                 for name, column in zip(names, columns, strict=True)
-                if not text_of(column[row], name, table, row).strip()
+                if is_blank(text_of(column[row], name, table, row))
             ]
             if missing:
                 empty.append(line)

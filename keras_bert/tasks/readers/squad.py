@@ -9,6 +9,7 @@ from typing import Any
 from keras_bert.tasks.decoding.answer_spans import nearest_place
 from keras_bert.tasks.readers.reading import Reading
 from keras_bert.tasks.readers.rows import Rows
+from keras_bert.text_encoding import is_blank
 
 logger = logging.getLogger("keras_bert")
 
@@ -90,7 +91,7 @@ def _entries(path: str | os.PathLike) -> list[tuple[str, dict[str, Any]]]:
 
 def _text(entry: dict[str, Any], key: str, place: str) -> str:
     text = entry.get(key)
-    if not isinstance(text, str) or not text.strip():
+    if not isinstance(text, str) or is_blank(text):
         raise ValueError(f"{place}: the {key} is empty or not a string. Correct the file. Received: {key}={text!r}")
     return text
 

@@ -23,7 +23,7 @@ from keras_bert.tasks.readers.delimited import (
 )
 from keras_bert.tasks.readers.parquet import parquet_lines
 from keras_bert.tasks.readers.rows import Line, lines
-from keras_bert.text_encoding import composed
+from keras_bert.text_encoding import composed, is_blank
 from keras_bert.wording import listed, plural
 
 logger = logging.getLogger("keras_bert")
@@ -80,7 +80,7 @@ class Table:
 
     def place(self, row: int) -> str:
         """The place of a row, for error messages."""
-        return f"{self.path}, line {self.lines[row]}"
+        return f"{self.path}, {self.unit} {self.lines[row]}"
 
     def _index(self, column: Column) -> int:
         names = self.names or []
@@ -224,7 +224,7 @@ class TableParser:
             yield from ((number, tuple(line.split(self.delimiter))) for number, line in self.bad.without(lines) if line)
         else:
             for number, line in self.bad.without(lines):
-                if line.strip():
+                if not is_blank(line):
                     try:
                         yield number, self._row_of(number, line)
                     except ValueError as error:

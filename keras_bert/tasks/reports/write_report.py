@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from keras_bert.jsonl import plain
 from keras_bert.pictures.report_page import report_page
 from keras_bert.progress import ProgressLog
 from keras_bert.storage import new_folder, write_text
@@ -76,7 +77,7 @@ def write_report(
             "duplicates": duplicates,
         }
         for name, text in (
-            ("report.json", json.dumps(report, ensure_ascii=False)),
+            ("report.json", json.dumps(plain(report), ensure_ascii=False)),
             ("index.html", report_page(report, unit, training_unit)),
         ):
             write_text(folder / name, text.encode("utf-8", "replace").decode("utf-8"))  # JSON may have half a character

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from keras_bert.tasks.columns.text_columns import is_missing, rows_of
+from keras_bert.tasks.columns.text_columns import flat, is_missing, rows_of
 from keras_bert.tasks.readers.rows import Rows
 from keras_bert.text.texts import utf8
 from keras_bert.text_encoding import composed
@@ -107,7 +107,8 @@ def label_ids(values: Any, labels: tuple[str, ...], where: str = "") -> np.ndarr
     [2, 0]
     """
     ids = {label: number for number, label in enumerate(labels)}
-    return np.array([_label_id(value, ids, row, where) for row, value in enumerate(rows_of(values, "label"))], "int32")
+    rows = rows_of(flat(values), "label")
+    return np.array([_label_id(value, ids, row, where) for row, value in enumerate(rows)], "int32")
 
 
 def _label_id(value: Any, ids: dict[str, int], row: int, where: str) -> int:

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from keras_bert.tasks.columns.text_columns import is_missing, rows_of
+from keras_bert.tasks.columns.text_columns import flat, is_missing, rows_of
 from keras_bert.tasks.columns.value_columns import number_column
 from keras_bert.tasks.rows.labelled_rows import LabelledRows
 from keras_bert.text.tensors import tf
@@ -48,7 +48,7 @@ def make_targets(form: str, columns: list[list[str]], y: Any) -> np.ndarray:
         return number_column(y, "score")
     if form == "pairs":
         return numbered(columns[1])
-    labels = rows_of(y, "label")
+    labels = rows_of(flat(y), "label")
     if (row := next((row for row, label in enumerate(labels) if is_missing(label)), None)) is not None:
         raise ValueError(f"Row {row} has no label. Fill it in, or drop the row. Received: {labels[row]!r}")
     return numbered(labels)

@@ -11,11 +11,11 @@ import keras
 import numpy as np
 
 from keras_bert.progress import EACH_TIME
-from keras_bert.storage import new_file, read_json, write_json
+from keras_bert.storage import new_file
 from keras_bert.tasks.fitting.epoch_position import steps_in
 from keras_bert.tasks.fitting.validation import Validation
 from keras_bert.tasks.readers import Rows
-from keras_bert.tasks.run.run_folder import METRICS_FILE, STEP_FILE, read_state
+from keras_bert.tasks.run.run_folder import STEP_FILE, metrics_of, read_state, write_metrics
 from keras_bert.training.averaged_weights import AveragedWeights
 from keras_bert.training.metrics_log import MetricsFiles
 
@@ -59,7 +59,7 @@ class BestEpoch(Validation):
         self.files: Any = None
         self.begun = 0  # steps of the epoch with which the run resumes
         self._began, self._batches = 0.0, 0
-        self.record: dict[str, Any] = read_json(folder / METRICS_FILE) or {"epochs": []}
+        self.record: dict[str, Any] = metrics_of(folder) or {"epochs": []}
 
     @property
     def done(self) -> int:
@@ -91,7 +91,7 @@ class BestEpoch(Validation):
     def on_train_end(self, logs: Any = None) -> None:
         self.files.close()
         self.record["ended"] = True  # perhaps a callback of the user's ended it, which would not do so again
-        write_json(self.folder / METRICS_FILE, self.record)
+        write_metrics(self.folder, self.record)
 
     def on_epoch_begin(self, epoch: int, logs: Any = None) -> None:
         self._began, self._batches = time.perf_counter(), 0
@@ -119,7 +119,7 @@ class BestEpoch(Validation):
         self._write_metrics(trained, seconds, means | scores)
         if self.pruned:
             self.record["pruned"] = True
-        write_json(self.folder / METRICS_FILE, self.record)
+        write_metrics(self.folder, self.record)
         self._state_file(self.done - 1).unlink(missing_ok=True)
         if before is not None and before != self._best_file():
             before.unlink()

@@ -28,12 +28,12 @@ from keras_bert.tasks.run.import_callback import callback_of
 from keras_bert.tasks.run.model_card import write_card, write_curve
 from keras_bert.tasks.run.run_folder import (
     LABELS,
-    METRICS_FILE,
     MODEL,
     SETTINGS_FILE,
     begun,
     check_no_search,
     working_folder,
+    write_metrics,
 )
 from keras_bert.tasks.run.said_once import SaidOnce
 from keras_bert.tasks.run.same_start import check_same_start
@@ -269,7 +269,7 @@ def _run(
     details = metrics.get("calibration") or metrics
     for sentence in one_sided(details, len(valid), weighted=settings.class_weight is not None):
         logger.warning("%s", sentence, extra=EACH_TIME)
-    write_json(folder / METRICS_FILE, metrics)
+    write_metrics(folder, metrics)
     write_json(folder / LABELS, list(task.labels))
     write_curve(folder / "curve.png", metrics)
     write_card(folder / "README.md", settings, metrics)

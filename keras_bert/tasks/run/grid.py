@@ -13,10 +13,18 @@ from pathlib import Path
 from statistics import median
 from typing import Any, NamedTuple
 
-from keras_bert.storage import check_new_folder, read_json, write_json
+from keras_bert.storage import check_new_folder
 from keras_bert.tasks.run.finetune import finetune
 from keras_bert.tasks.run.model_card import write_card
-from keras_bert.tasks.run.run_folder import METRICS_FILE, MODEL, SETTINGS_FILE, check_no_run, trial_name, working_folder
+from keras_bert.tasks.run.run_folder import (
+    MODEL,
+    SETTINGS_FILE,
+    check_no_run,
+    metrics_of,
+    trial_name,
+    working_folder,
+    write_metrics,
+)
 from keras_bert.tasks.run.said_once import SaidOnce
 from keras_bert.tasks.run.searched import GRID, Grid, combinations
 from keras_bert.tasks.run.settings import FinetuneSettings
@@ -146,8 +154,8 @@ def finish(best: Path, output: Path, more: dict[str, Any]) -> dict[str, Any]:
             "model was kept. Repeat the earlier search, or delete this folder, so that the run is trained again. "
             f"Received: no {MODEL}"
         )
-    folder, metrics = best.parent, read_json(best / METRICS_FILE) | more
-    write_json(best / METRICS_FILE, metrics)
+    folder, metrics = best.parent, metrics_of(best) | more
+    write_metrics(best, metrics)
     write_card(best / "README.md", FinetuneSettings.from_json(best / SETTINGS_FILE), metrics)
     if output.exists():
         output.rmdir()
@@ -160,7 +168,7 @@ def _run(settings: FinetuneSettings, run: Path, floors: list[float]) -> dict[str
     if not run.exists():
         return finetune(settings, run, floors=floors)
     settings.check_same(run / SETTINGS_FILE)
-    return read_json(run / METRICS_FILE)
+    return metrics_of(run)
 
 
 def _record_failure(settings: FinetuneSettings, run: Path, error: Exception) -> dict[str, Any]:
@@ -169,7 +177,7 @@ def _record_failure(settings: FinetuneSettings, run: Path, error: Exception) -> 
     shutil.rmtree(temporary, ignore_errors=True)  # of a call that was interrupted
     temporary.mkdir(parents=True)
     settings.to_json(temporary / SETTINGS_FILE)
-    write_json(temporary / METRICS_FILE, metrics)
+    write_metrics(temporary, metrics)
     temporary.rename(run)
     shutil.rmtree(working_folder(run), ignore_errors=True)
     return metrics

@@ -1,6 +1,6 @@
 """The folder of a run: the names of its files, and what an interrupted run has left there. Needs no Keras."""
 
-import json
+import math
 import zipfile
 import zlib
 from collections.abc import Iterable, Mapping, Sequence
@@ -9,7 +9,8 @@ from typing import Any, NoReturn
 
 import numpy as np
 
-from keras_bert.storage import read_json, sha256_of
+from keras_bert.jsonl import plain
+from keras_bert.storage import as_read, read_json, sha256_of, write_json
 from keras_bert.weights.export_folder import check_no_runtime_model
 from keras_bert.wording import first_line, plural
 
@@ -102,6 +103,23 @@ def no_model(folder: Path) -> FileNotFoundError:
     return FileNotFoundError(f"{advice} Received: {str(folder)!r}")
 
 
+# === Metrics ===
+
+
+def write_metrics(folder: Path, metrics: Mapping[str, Any]) -> None:
+    """Write the metrics.json of a run. A score that is NaN is null there."""
+    write_json(folder / METRICS_FILE, plain(metrics))
+
+
+def metrics_of(folder: Path) -> dict[str, Any]:
+    """The metrics.json of a run, {} if there is none. A score that is null there is NaN."""
+    found = read_json(folder / METRICS_FILE)
+    of_best = [one.get("valid", {}) for one in (found, found.get("calibration", {}))]
+    for scores in (*of_best, *(epoch.get("scores", {}) for epoch in found.get("epochs", ()))):
+        scores |= {name: math.nan for name, score in scores.items() if score is None}
+    return found
+
+
 # === An interrupted run ===
 
 
@@ -178,7 +196,7 @@ def check_same(path: Path, settings: Mapping[str, Any], files: Sequence[str | Pa
         raise ValueError(
             f"{path} is damaged, so the run cannot be resumed. Delete the folder to start again. Received: {error}"
         ) from None
-    now = json.loads(json.dumps(settings))
+    now = as_read(settings)
     differences = [_difference(name, then.get(name), now[name]) for name in now if then.get(name) != now[name]]
     known = then.get("sha256", [])
     if not differences and (digests := [sha256_of(file) for file in files]) != known:

@@ -11,11 +11,11 @@ import keras
 import numpy as np
 from keras import ops
 
-from keras_bert.storage import check_new_folder, read_json, write_json
+from keras_bert.storage import check_new_folder
 from keras_bert.tasks.run.finetune import read_files
 from keras_bert.tasks.run.finished_task import FinishedTask
 from keras_bert.tasks.run.grid import each_run, finish
-from keras_bert.tasks.run.run_folder import METRICS_FILE, MODEL, working_folder
+from keras_bert.tasks.run.run_folder import MODEL, metrics_of, working_folder, write_metrics
 from keras_bert.tasks.run.searched import seeded
 from keras_bert.tasks.run.settings import FinetuneSettings
 
@@ -52,11 +52,11 @@ def _averaged(runs: Sequence[Path], best: Path, settings: FinetuneSettings) -> P
     shutil.rmtree(folder, ignore_errors=True)  # of a call that was interrupted
     shutil.copytree(best, folder)
     average_weights([run / MODEL for run in runs]).save(folder / MODEL)
-    metrics = read_json(folder / METRICS_FILE)
+    metrics = metrics_of(folder)
     _, rows = read_files(settings)
     valid, details = FinishedTask.load(folder).report_rows(rows, batch_size=settings.rows_per_batch)
     del metrics["best_epoch"]
-    write_json(folder / METRICS_FILE, metrics | details | {"valid": valid, "averaged": len(runs)})
+    write_metrics(folder, metrics | details | {"valid": valid, "averaged": len(runs)})
     name = metrics["chosen_by"]
     score, best_score = valid[name], metrics["valid"][name]
     logger.log(
