@@ -29,6 +29,7 @@ from keras_bert.tasks.rows.labelled_rows import LabelledRows, packer_of
 from keras_bert.tasks.signature import Logits, Signature, strings
 from keras_bert.tasks.task import Task
 from keras_bert.text.ragged_rows import without_words
+from keras_bert.text.split_hangul import warn_of_split_hangul
 from keras_bert.text.tensors import tf
 from keras_bert.text.tokenized_rows import quickly
 from keras_bert.text.windows import question_limit
@@ -201,6 +202,7 @@ class QuestionAnswerer(Task):
 
     def _examples(self, questions: list[str], contexts: list[str]) -> LabelledRows:
         limit = packer_of(self.bert).max_length
+        warn_of_split_hangul([*questions, *contexts], self.bert.preprocessor)
         chunks = []
         for first in range(0, max(len(questions), 1), CHUNK):  # a few questions at a time
             part = slice(first, first + CHUNK)

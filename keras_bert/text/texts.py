@@ -71,7 +71,7 @@ def utf8(text: Any, where: str) -> bytes:
         )
     if not isinstance(text, str):
         raise TypeError(
-            "Every text must be a string. Convert it with str(), or leave it out. "
+            "Every text must be a string. Convert it with str(); if it is missing, leave it out, or write ''. "
             f"Received: {text!r} ({type(text).__name__}){where}"
         )
     try:

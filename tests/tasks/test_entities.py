@@ -52,6 +52,17 @@ def test_encoding_in_bioes_is_seqevals_strict_scheme():
     assert [Run(entity.tag, entity.start, entity.end) for entity in found] == runs
 
 
+@pytest.mark.parametrize(
+    ("labels", "found"),
+    [
+        (("O", "I-PER", "B-LOC", "I-LOC"), ["I-PER", "O", "B-LOC", "I-LOC", "I-LOC"]),
+        (("O", "B-PER", "I-PER", "E-PER", "B-LOC", "I-LOC", "S-LOC"), ["B-PER", "O", "B-LOC", "I-LOC", "I-LOC"]),
+    ],
+)
+def test_encoding_keeps_to_the_labels_of_a_type(labels, found):
+    assert encode([Run("PER", 0, 1), Run("LOC", 2, 5)], 5, labels) == found
+
+
 def test_which_labels_tell_entities():
     assert has_entities(("O", "I-PER"))
     assert not has_entities(("O",))

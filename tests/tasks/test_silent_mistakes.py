@@ -151,6 +151,12 @@ def test_a_dataset_of_rows():
         small_task("classifier").fit(rows, verbose=0)
 
 
+def test_a_dataset_of_columns_and_y():
+    rows = tf.data.Dataset.from_tensor_slices(({"text": TEXTS}, [0, 1, 0, 1]))
+    with pytest.raises(TypeError, match=r"x of its \(x, y\) must be a text .*lambda row, y: \(row\[\"text\"\], y\)"):
+        small_task("classifier").fit(rows, verbose=0)
+
+
 # === Answers in a context ===
 
 CONTEXT = "철수는 학생이다. 그래서 철수는 공부한다. 철수 만세"

@@ -6,6 +6,7 @@ import pytest
 
 from keras_bert.bert import Bert
 from keras_bert.config import BertConfig
+from keras_bert.tasks.question_answerer import QuestionAnswerer
 from keras_bert.text.preprocessor import Preprocessor
 from keras_bert.text.vocabulary import Vocabulary
 
@@ -29,6 +30,14 @@ def test_texts(caplog, count):
         bert.embed(SPLIT * count)
     assert caplog.text.count(WARNING) == 1
     small_bert().embed(SPLIT * count)  # which also splits whole ones
+    assert caplog.text.count(WARNING) == 1
+
+
+def test_contexts_of_questions(caplog):
+    task = QuestionAnswerer(small_bert(strip_accents=False))
+    task.answer(WHOLE[0], WHOLE[1])
+    assert WARNING not in caplog.text
+    task.answer(WHOLE[0], SPLIT[1])
     assert caplog.text.count(WARNING) == 1
 
 

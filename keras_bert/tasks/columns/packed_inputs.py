@@ -47,9 +47,12 @@ def packed_batches(x: Any) -> Any:
         batch, x = read[0] if read else None, (one for one in itertools.chain(read, x))
     else:
         if is_dataset(x) and not {*INPUTS, *OTHER_NAMES} & set(columns := example_of(x.element_spec)[0]):
+            wrong, mapped = "it must yield (x, y)", 'row: (row["text"], row["label"])'
+            if isinstance(x.element_spec, tuple):  # (a dict of columns, y)
+                wrong, mapped = "the x of its (x, y) must be a text or a tuple of texts", 'row, y: (row["text"], y)'
             raise TypeError(
-                "A tf.data yields a dict of columns, but it must yield (x, y). Use dataset.map, such as "
-                'dataset.map(lambda row: (row["text"], row["label"])). '
+                f"A tf.data yields a dict of columns, but {wrong}. Use dataset.map, such as "
+                f"dataset.map(lambda {mapped}). "
                 f"Received: a tf.data of dicts with {', '.join(map(str, columns))}"
             )
         return x

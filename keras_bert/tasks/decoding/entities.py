@@ -53,23 +53,32 @@ def stray_label(labels: Iterable[str]) -> str | None:
 def encode(runs: Iterable[Run], count: int, labels: Sequence[str]) -> list[str]:
     """The labels of `count` successive units with these entities, in the scheme of `labels`.
 
+    The labels of a type can lack a letter that those of another type have.
+
     >>> encode([Run("PER", 0, 2), Run("LOC", 3, 4)], 4, labels=("O", "B-PER", "I-PER", "B-LOC"))
     ['B-PER', 'I-PER', 'O', 'B-LOC']
+    >>> encode([Run("PER", 0, 2), Run("LOC", 3, 4)], 4, labels=("O", "I-PER", "B-LOC", "I-LOC"))
+    ['I-PER', 'I-PER', 'O', 'B-LOC']
     """
-    letters = {label[0] for label in labels if label != "O"}
+    of_types: dict[str, set[str]] = {}
+    for label in labels:
+        if label != "O":
+            of_types.setdefault(label[2:], set()).add(label[0])
+    of_all = set().union(*of_types.values())
 
-    def letter(*wanted: str) -> str:
+    def letter(kind: str, *wanted: str) -> str:
+        letters = of_types.get(kind, of_all)
         return next((one for one in wanted if one in letters), "I")
 
     found = ["O"] * count
     for kind, start, end in runs:
         for place in range(start, end):
             if end - start == 1:
-                first = letter("S", "U", "B")
+                first = letter(kind, "S", "U", "B")
             elif place == start:
-                first = letter("B")
+                first = letter(kind, "B")
             else:
-                first = letter("E", "L") if place == end - 1 else "I"
+                first = letter(kind, "E", "L") if place == end - 1 else "I"
             found[place] = f"{first}-{kind}"
     return found
 
