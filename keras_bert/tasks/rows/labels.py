@@ -129,9 +129,8 @@ def _label_id(value: Any, ids: dict[str, int], row: int, where: str) -> int:
         value = int(value)
     if isinstance(value, list | tuple | set):
         raise TypeError(
-            f"The label at {place} is a list, but the task gives each text one label. Pass one name (y.ravel() of a "
-            "matrix of one column, y.argmax(axis=1) of one of 0 and 1; on the command line, leave out --separator), or "
-            "build the task with multi_label=True. "
+            f"The label at {place} is a list, but the task gives each text one label. Pass one name, and for a row of "
+            "0 and 1 its argmax (on the command line, leave out --separator); or build the task with multi_label=True. "
             f"Received: {value!r}"
         )
     if is_missing(value):
