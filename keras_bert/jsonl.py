@@ -53,10 +53,12 @@ _DECODER = json.JSONDecoder(object_pairs_hook=each_name_once)
 def plain(value: Any) -> Any:
     """A value as JSON can hold it: with Python's types in place of numpy's, and None in place of NaN and infinity.
 
-    >>> plain({np.int64(1): (np.float32(0.5), np.arange(2), "a"), "f1": float("nan")})
-    {1: [0.5, [0, 1], 'a'], 'f1': None}
+    >>> plain({np.int64(1): (np.float32(0.5), np.arange(2), "a"), "f1": float("nan"), "x": np.array([1, np.inf])})
+    {1: [0.5, [0, 1], 'a'], 'f1': None, 'x': [1.0, None]}
     """
     if isinstance(value, np.ndarray | np.generic):
+        if value.dtype.kind in "biuf" and np.isfinite(value).all():  # it is not converted number by number
+            return value.tolist()
         return plain(value.tolist())
     if isinstance(value, dict):
         return {plain(name): plain(one) for name, one in value.items()}

@@ -20,7 +20,8 @@ from keras_bert.tasks.rows.labelled_rows import LabelledRows
 
 _READERS = (
     "In Python, columns, an encoding and the like are arguments of the readers in keras_bert.tasks.readers, as in "
-    "task.fit(read_labels(path, text=..., label=..., encoding=...)). Others are read_scores and read_choices."
+    "task.fit(read_labels(path, text=..., label=..., encoding=...)). Others are read_scores, read_choices, read_conll "
+    "and read_squad."
 )
 
 

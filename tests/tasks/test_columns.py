@@ -1,9 +1,12 @@
 """What x and y may be: columns of any kind, packed inputs, and what is said of bad ones."""
 
+import re
+
 import keras
 import numpy as np
 import pytest
 
+from keras_bert.tasks import readers
 from keras_bert.tasks.columns.text_columns import split_columns
 from keras_bert.tasks.text_classifier import TextClassifier
 from tests.parity.oracles import array
@@ -273,7 +276,9 @@ def test_how_to_name_the_columns_of_a_file(tmp_path):
     (tmp_path / "a.csv").write_text("review,stars\na film,positive\n")
     with pytest.raises(ValueError, match="has no column 'text'") as found:
         small_task("classifier").fit(str(tmp_path / "a.csv"))
-    assert "task.fit(read_labels(path, text=..., label=..., encoding=...))" in found.value.__notes__[0]
+    (note,) = found.value.__notes__
+    assert "task.fit(read_labels(path, text=..., label=..., encoding=...))" in note
+    assert all(hasattr(readers, name) for name in re.findall(r"read_\w+", note))
 
 
 def test_a_batch_of_texts_is_no_list_of_words():

@@ -1,6 +1,7 @@
 """Options of `keras-bert finetune` that the paper does not have: kept and resumed, callbacks, when a run stops."""
 
 import json
+import math
 from types import SimpleNamespace
 
 import keras
@@ -198,6 +199,14 @@ def test_the_loss_decides_between_equal_scores(tmp_path):
         best._append({"epoch": number, "loss": 1.0, "val_loss": loss, "scores": {"accuracy": score}})
         assert best.record["best_epoch"] == (1, 2, 3, 3, 3)[number - 1]
         assert best.stopped == (number == 5)
+
+
+def test_an_epoch_whose_score_is_not_a_number_is_not_the_best(tmp_path):
+    best = BestEpoch(tmp_path, Rows([], [], "valid.tsv", []), best_by="r")
+    best.details = {}
+    for number, score in enumerate((math.nan, -0.5, math.nan), 1):
+        best._append({"epoch": number, "loss": 1.0, "val_loss": 1 / number, "scores": {"r": score}})
+        assert best.record["best_epoch"] == (1, 2, 2)[number - 1]
 
 
 def test_a_best_epoch_stays_the_best_if_its_model_is_the_only_one_kept(tmp_path):

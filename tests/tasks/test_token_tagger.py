@@ -59,6 +59,14 @@ def test_pieces_as_units():
     assert [(e.text, e.start, e.end) for e in task.tag("Anna 서울에서")] == [("Anna", 0, 4), ("서울", 5, 7)]
 
 
+def test_pieces_of_a_type_that_only_has_b():
+    """In the data it has only single words, but these have several pieces."""
+    task = TokenTagger(small_bert(), ("O", "B-LOC", "B-PER", "I-PER"), unit="piece")
+    assert targets(task, [["rome"]], [["B-LOC"]])[0][:3] == [None, "B-LOC", None]
+    with pytest.raises(ValueError, match=r"needs the label 'I-LOC', .* Build the task with .*Received: labels=\('O', "):
+        targets(task, [["anna"]], [["B-LOC"]])
+
+
 def test_a_unit_of_two_entities_is_the_first_one_s(caplog):
     texts = ["Anna lives", "Anna lives"]
     entities = [[(2, 10, "LOC"), (0, 2, "PER")], [(0, 1, "PER"), (1, 2, "LOC")]]

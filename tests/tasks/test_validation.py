@@ -241,14 +241,16 @@ def test_packed_ids_of_another_rank(kind, shape):
 
 
 @pytest.mark.usefixtures("eager")
-@pytest.mark.parametrize("kind", ["classifier", "regressor", "choice"])
-def test_a_column_of_targets(kind):
+@pytest.mark.parametrize("kind", ["classifier", "regressor", "choice", "embedder", "neighbours"])
+def test_a_column_of_targets(kind, tmp_path):
     """Keras takes targets [n, 1] too."""
-    task = small_task(kind)
-    x, _ = columns(kind)
+    task = small_task("embedder" if kind == "neighbours" else kind)
+    x = TEXTS if kind == "neighbours" else columns(kind)[0]
     y = np.arange(len(x[0] if isinstance(x, tuple) else x)) % 2
     expected = task.evaluate(x, y, verbose=0)
     assert task.evaluate(x, y[:, None], verbose=0) == expected
+    reports = [task.write_report(tmp_path / name, x, given) for name, given in (("1", y), ("2", y[:, None]))]
+    assert reports[0] == reports[1]
     if kind == "classifier":
         packed = task.bert.preprocessor(x)
         assert task.evaluate(packed, y[:, None], verbose=0) == pytest.approx(expected, abs=1e-6)

@@ -7,7 +7,7 @@ import numpy as np
 from keras import ops
 
 from keras_bert.nearest import cosines_of_pairs, unit
-from keras_bert.tasks.columns.text_columns import rows_of
+from keras_bert.tasks.columns.text_columns import flat, rows_of
 from keras_bert.tasks.metrics.retrieval import nearest_others, positive_ranks
 from keras_bert.tasks.reports.findings import Explained, Findings, Shown, texts_of, weighted
 from keras_bert.tasks.reports.parts import points
@@ -100,7 +100,7 @@ def neighbour_findings(columns: dict[str, list[str]], labels: list[Any], vectors
 def sentence_findings(columns: dict[str, list[str]], y: Any, vectors: np.ndarray) -> Findings:
     """The findings of a SentenceEmbedder, by the form of its rows."""
     if vectors.ndim == 2:
-        return neighbour_findings(columns, rows_of(y, "label"), vectors)
+        return neighbour_findings(columns, rows_of(flat(y), "label"), vectors)
     if y is None or not len(y):
         return pair_findings(columns, vectors)
-    return cosine_findings(columns, np.asarray(y, "float64"), vectors)
+    return cosine_findings(columns, np.asarray(flat(y), "float64"), vectors)

@@ -70,4 +70,10 @@ def _of_pieces(units: Units, ids: np.ndarray, labels: tuple[str, ...]) -> np.nda
     first = inside[np.flatnonzero(np.diff(entity[inside], prepend=-1))]
     last = inside[np.flatnonzero(np.diff(entity[inside], append=-1))]
     runs = map(Run, kinds, first.tolist(), (last + 1).tolist())
-    return label_ids(encode(runs, len(entity), labels), labels)
+    names = encode(runs, len(entity), labels)
+    if missing := {*names} - {*labels}:
+        raise ValueError(
+            f"With unit='piece', an entity of several pieces needs the label {min(missing)!r}, even if it is a single "
+            f"word. Build the task with this label too. Received: labels={labels}"
+        )
+    return label_ids(names, labels)

@@ -163,7 +163,10 @@ class BestEpoch(Validation):
                 f"Return the name of a score that report returns. Received: the scores {list(epoch['scores'])}"
             )
         best = self.record.get("best_epoch", 1) - 1
-        rank, highest = ((one["scores"][name], -one["val_loss"]) for one in (epoch, epochs[best]))
+        rank, highest = (
+            (max(-math.inf, one["scores"][name]), -one["val_loss"])  # NaN, which is above nothing, is the lowest
+            for one in (epoch, epochs[best])
+        )
         if rank > highest:
             best = len(epochs) - 1
         if best + 1 < len(epochs):  # an earlier epoch is still the best
