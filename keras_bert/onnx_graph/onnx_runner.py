@@ -25,8 +25,8 @@ class OnnxRunner:
 
     model: keras.Model  # only of a runner that was made of one
 
-    def __init__(self, graph: bytes | str) -> None:
-        self.session = open_session(graph)
+    def __init__(self, graph: bytes | str, threads: int = 0) -> None:
+        self.session = open_session(graph, threads)
         self.inputs = {one.name: _TYPES[one.type] for one in self.session.get_inputs()}
         self.outputs = {one.name: one.shape for one in self.session.get_outputs()}
         self.several = list(self.outputs) != ["output"]
@@ -119,11 +119,12 @@ def similar(lengths: np.ndarray) -> list[np.ndarray]:
     return groups
 
 
-def open_session(graph: bytes | str) -> Any:
-    """An ONNX Runtime session on the CPU, in which sums of int8 products do not saturate."""
+def open_session(graph: bytes | str, threads: int = 0) -> Any:
+    """An ONNX Runtime session on so many cores, or on all, in which sums of int8 products do not saturate."""
     onnxruntime = need("onnxruntime", 'engine="onnxruntime"', "onnxruntime")
     options = onnxruntime.SessionOptions()
     options.log_severity_level = 3  # errors
+    options.intra_op_num_threads = threads
     if _saturates():
         options.add_session_config_entry("session.x64quantprecision", "1")  # slower products that do not
     return onnxruntime.InferenceSession(graph, options, providers=["CPUExecutionProvider"])

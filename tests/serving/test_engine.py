@@ -3,6 +3,8 @@
 import json
 import shutil
 import sys
+import threading
+from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
@@ -57,6 +59,60 @@ def test_signatures_of_the_savedmodel(kit):
             described.pop(other, None)
         assert found.metadata()["signature_def"]["signature_def"] == described
         check_equal(found, expected, rows)
+
+
+class _Slow:
+    """A runner that notes which batches it gets, and computes each until it may end."""
+
+    several = True
+    inputs = ("rows",)
+
+    def __init__(self) -> None:
+        self.given: list[int] = []
+        self.began, self.may_end = threading.Event(), threading.Event()
+
+    def on_padded(self, inputs):
+        self.given.append(inputs["rows"])
+        self.began.set()
+        assert self.may_end.wait(20)
+        return inputs
+
+
+def test_two_batches_at_a_time():
+    """In int8, the second one runs on half of the cores."""
+    from keras_bert.serving.onnx_signatures import _on_rows
+
+    whole, half = _Slow(), _Slow()
+    run = _on_rows(whole, half)
+    with ThreadPoolExecutor(2) as pool:
+        first = pool.submit(run, {"rows": 1})
+        assert whole.began.wait(20)
+        second = pool.submit(run, {"rows": 2})
+        assert half.began.wait(20)
+        whole.may_end.set()
+        assert first.result() == {"rows": 1}
+        half.began.clear()
+        third = pool.submit(run, {"rows": 3})
+        assert half.began.wait(20)
+        half.may_end.set()
+        assert (second.result(), third.result()) == ({"rows": 2}, {"rows": 3})
+    assert run({"rows": 4}) == {"rows": 4}
+    assert (whole.given, half.given) == ([1, 4], [2, 3])
+
+
+def test_one_batch_at_a_time():
+    """Without a runner for half of the cores, a batch waits for the one before it."""
+    from keras_bert.serving.onnx_signatures import _on_rows
+
+    whole = _Slow()
+    run = _on_rows(whole, None)
+    with ThreadPoolExecutor(2) as pool:
+        first, second = pool.submit(run, {"rows": 1}), pool.submit(run, {"rows": 2})
+        assert whole.began.wait(20)
+        assert len(whole.given) == 1
+        whole.may_end.set()
+        assert (first.result(), second.result()) == ({"rows": 1}, {"rows": 2})
+    assert sorted(whole.given) == [1, 2]
 
 
 def test_the_process_that_writes_the_files(kit, tmp_path, monkeypatch):
