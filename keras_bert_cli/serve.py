@@ -139,7 +139,9 @@ def run_server(
     if page:
         typer.echo(f"Try it in a browser: {url}/", err=True)
     typer.echo(
-        "This is a development server. For production use TF Serving: see the export's serving/README.md.", err=True
+        "This is a development server. For production, use TF Serving: `keras-bert export` writes a folder serving/ "
+        "with a README.md that shows how.",
+        err=True,
     )
     memory = None if memory_limit is None else MemoryLimit(memory_limit)
     start = application(models, make_page(models) if page else None, max_pieces=max_pieces, memory=memory)

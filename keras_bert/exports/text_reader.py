@@ -3,6 +3,8 @@
 from dataclasses import dataclass, replace
 from typing import Any
 
+import numpy as np
+
 from keras_bert.pretraining.fill_mask import mask_tokenizer
 from keras_bert.pretraining.pretrainer import Pretrainer
 from keras_bert.text.packing import Packer, kept_lengths
@@ -47,5 +49,5 @@ class TextReader:
             kept = kept_lengths(lengths, self.seq_length - texts - 1, self.packer.truncation)
         if self.max_question_length is not None and texts == 2:
             limit = question_limit(self.max_question_length, self.seq_length)
-            kept = tf.minimum(kept, tf.constant([limit, tf.int32.max]))
+            kept = tf.minimum(kept, tf.constant([limit, np.iinfo("int32").max]))
         return kept

@@ -17,7 +17,7 @@ def as_texts(texts: Any) -> Any:
     texts = texts.numpy() if hasattr(texts, "numpy") else texts
     if isinstance(texts, str | bytes):
         return tf.constant(utf8(texts, ""), tf.string)
-    if getattr(texts, "ndim", 1) == 0:
+    if rank_of(texts) == 0:
         texts = texts.item()
         return tf.constant(utf8(texts, ""), tf.string)
     if hasattr(texts, "element_spec"):
@@ -30,10 +30,11 @@ def as_texts(texts: Any) -> Any:
             "Every text must be a string. Pass texts instead of a dict; for ids, call the model itself. "
             f"Received: {type(texts).__name__} with the keys {', '.join(map(str, texts))}"
         )
+    refuse_lazy(texts)
     if isinstance(texts, Set) or not hasattr(texts, "__iter__"):
         utf8(texts, "")  # which raises, since this is no string
-    if getattr(texts, "ndim", 1) > 1:  # iterating over a DataFrame would return the names of its columns
-        if hasattr(texts, "columns"):
+    if rank_of(texts) > 1:  # iterating over a DataFrame would return the names of its columns
+        if hasattr(texts, "columns") or hasattr(texts, "column_names"):
             advice = "Pass table[name], or a tuple of two columns for pairs."
         else:
             advice = "Pass one column, such as array[:, 0]; for pairs, (array[:, 0], array[:, 1])."
@@ -47,6 +48,18 @@ def as_texts(texts: Any) -> Any:
     except (TypeError, UnicodeEncodeError):
         column = [utf8(text, f" at index {index}") for index, text in enumerate(texts)]  # the error names the text
     return tf.constant(column, tf.string, name="texts")
+
+
+def rank_of(values: Any) -> int:
+    """The number of axes of an array or a table: 1 if it has neither `ndim` nor `shape`, 2 for a frame of polars."""
+    rank = getattr(values, "ndim", None)
+    return len(getattr(values, "shape", (0,))) if rank is None else rank
+
+
+def refuse_lazy(values: Any) -> None:
+    """Refuse a table that has not been computed, such as a LazyFrame of polars."""
+    if hasattr(values, "collect"):
+        raise TypeError(f"A lazy table has no rows yet. Pass table.collect(). Received: {type(values).__name__}")
 
 
 def _checked(texts: Any) -> Any:

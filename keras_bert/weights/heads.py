@@ -29,9 +29,14 @@ def load_head(
     check_dtype(dtype)
     checkpoint = read_source(source, cache_dir=cache_dir, local_only=local_only)
     if missing := [head for head in heads if head not in checkpoint.heads]:
+        advice = (
+            "Load it with the class of the task that it was trained on, or train a new head: pass "
+            "keras_bert.load(source) to the class of your task."
+        )
+        if "mlm" in missing:
+            advice = "It guesses masked words. Use a model that was only pretrained, such as 'base', or pretrain one."
         raise ValueError(
-            f"{checkpoint.source} has no head {', '.join(map(repr, missing))}. Load it with the class of the task that "
-            "it was trained on, or train a new head: pass keras_bert.load(source) to the class of your task. "
+            f"{checkpoint.source} has no head {', '.join(map(repr, missing))}. {advice} "
             f"Received: {'the heads ' + ', '.join(checkpoint.heads) if checkpoint.heads else 'no head'}"
         )
     return checkpoint, build(checkpoint, dtype=dtype, seq_length=128 if seq_length is None else seq_length)

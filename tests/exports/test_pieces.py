@@ -14,6 +14,7 @@ from keras_bert.exports.text_part import vectors_of_texts
 from keras_bert.exports.text_reader import TextReader
 from keras_bert.exports.warm_up import write_warm_up
 from keras_bert.serving.served_version import ServedVersion
+from keras_bert.text.tensors import arrays
 from tests.exports.conftest import SEQ_LENGTH
 
 TEXTS = ["W1 w2 É!", "", "  좋아요 w3,w4", "w5 " * 40, "e\u0301 😀 w7"]
@@ -92,6 +93,10 @@ def test_what_is_kept_of_a_question(bert):
     kept, of_text = found["kept"].numpy()[0], found["text"].numpy()[0]
     assert kept[of_text == 0].sum() == SEQ_LENGTH // 2
     assert kept[of_text == 1].all()
+    with arrays():  # as with --engine onnxruntime
+        made = preprocess_signatures(TextReader.of(task, SEQ_LENGTH), bert.preprocessor.plain_tokenizer.tokenize)
+        again = made["pieces_pair"].function(np.array([b"w1 " * SEQ_LENGTH]), np.array([b"w2 " * 99]))
+    assert again["kept"][0].tolist() == kept.tolist()
 
 
 def test_bytes_that_are_not_utf8(signatures):

@@ -38,7 +38,11 @@ class OneBatch(keras.utils.PyDataset):
 
 
 @pytest.mark.parametrize("method", ["fit", "evaluate", "predict"])
-@pytest.mark.parametrize("batches", [OneBatch, lambda batch: (one for one in [batch])], ids=["PyDataset", "generator"])
+@pytest.mark.parametrize(
+    "batches",
+    [OneBatch, lambda batch: (one for one in [batch]), lambda batch: iter([batch])],
+    ids=["PyDataset", "generator", "iterator"],
+)
 def test_batches_of_ids_but_not_of_texts(method, batches):
     task = small_task("classifier")
     task.compile(keras.optimizers.SGD(0.0), keras.losses.SparseCategoricalCrossentropy(from_logits=True))

@@ -1,9 +1,24 @@
+import datasets
 import numpy as np
 import pandas as pd
 import pytest
 import tensorflow as tf
 
+from keras_bert.tasks.columns.tables import is_table
+from keras_bert.tasks.columns.text_columns import rows_of
 from keras_bert.text.texts import as_texts
+
+
+class PolarsFrame(list):
+    """What a DataFrame of polars has: a list of columns, and a shape, but no ndim."""
+
+    columns = ("label",)
+    shape = (1, 1)
+
+
+class LazyFrame:
+    def collect(self):
+        raise AssertionError
 
 
 @pytest.mark.parametrize(
@@ -50,6 +65,8 @@ def test_an_empty_list():
         ({"a"}, r"\(set\)$"),
         (np.array([["a"], ["b"]]), r"such as array\[:, 0\].*ndarray of shape \(2, 1\)$"),
         (pd.DataFrame({"a": ["b"], "c": ["d"]}), r"table\[name\].*DataFrame of shape \(1, 2\)$"),
+        (PolarsFrame(["b"]), r"table\[name\].*PolarsFrame of shape \(1, 1\)$"),
+        (datasets.Dataset.from_dict({"a": ["b"]}), r"table\[name\].*Dataset of shape \(1, 1\)$"),
         (np.array([1, 2]), "at index 0$"),
         (tf.constant([1, 2]), "dtype=int32$"),
     ],
@@ -57,6 +74,18 @@ def test_an_empty_list():
 def test_values_that_are_not_texts(texts, received):
     with pytest.raises(TypeError, match=r"must be (a string|strings|one column of strings)\. .*" + received):
         as_texts(texts)
+
+
+def test_a_lazy_table():
+    for read in (as_texts, is_table):
+        with pytest.raises(TypeError, match=r"A lazy table has no rows yet\. Pass table\.collect\(\)\. Received: Lazy"):
+            read(LazyFrame())
+
+
+def test_a_table_in_place_of_a_column():
+    for table in (PolarsFrame(["good"]), datasets.Dataset.from_dict({"label": ["good"]})):
+        with pytest.raises(TypeError, match=r"A whole table was passed in place of one column.*Received: (Pol|Data)"):
+            rows_of(table, "label")
 
 
 def test_a_dataset():

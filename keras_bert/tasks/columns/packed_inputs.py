@@ -3,7 +3,6 @@
 import itertools
 import math
 from collections.abc import Mapping
-from types import GeneratorType
 from typing import Any
 
 import keras
@@ -40,9 +39,10 @@ def packed_batches(x: Any) -> Any:
                 f"task.bert.preprocessor. Received: {', '.join(f'{name} of {count}' for name, count in rows.items())}"
             )
         return arrays
+    given = type(x).__name__
     if isinstance(x, keras.utils.PyDataset):
         batch = x[0] if x.num_batches != 0 else None
-    elif isinstance(x, GeneratorType):
+    elif hasattr(x, "__next__"):  # Keras accepts a generator, but no other iterator
         read = list(itertools.islice(x, 1))
         batch, x = read[0] if read else None, (one for one in itertools.chain(read, x))
     else:
@@ -61,7 +61,7 @@ def packed_batches(x: Any) -> Any:
         if isinstance(value, str | bytes) or dtype == "string" or getattr(dtype, "kind", None) in ("U", "S", "O"):
             raise TypeError(
                 "A PyDataset or a generator yields texts, but it must yield packed ids. Pass the texts as a list or a "
-                f"tf.data, or yield dicts that `task.bert.preprocessor` returns. Received: {type(x).__name__}"
+                f"tf.data, or yield dicts that `task.bert.preprocessor` returns. Received: {given}"
             )
     return x
 

@@ -7,11 +7,16 @@ import numpy as np
 
 from keras_bert.inputs import INPUTS, OTHER_NAMES, renaming
 from keras_bert.tasks.columns.text_columns import is_missing, rows_of
+from keras_bert.text.texts import refuse_lazy
 from keras_bert.wording import listed, plural
 
 
 def is_table(x: Any) -> bool:
-    """Whether this is a whole table: of pandas or datasets, a dict of columns, or a list of rows as dicts."""
+    """Whether this is a whole table: of pandas or datasets, a dict of columns, or a list of rows as dicts.
+
+    An error for a lazy one, such as a LazyFrame of polars.
+    """
+    refuse_lazy(x)
     if isinstance(x, Mapping):
         return not set(INPUTS) & set(x)
     if isinstance(x, list):
