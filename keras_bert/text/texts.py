@@ -34,7 +34,7 @@ def as_texts(texts: Any) -> Any:
     if isinstance(texts, Set) or not hasattr(texts, "__iter__"):
         utf8(texts, "")  # which raises, since this is no string
     if rank_of(texts) > 1:  # iterating over a DataFrame would return the names of its columns
-        if hasattr(texts, "columns") or hasattr(texts, "column_names"):
+        if has_names(texts):
             advice = "Pass table[name], or a tuple of two columns for pairs."
         else:
             advice = "Pass one column, such as array[:, 0]; for pairs, (array[:, 0], array[:, 1])."
@@ -54,6 +54,11 @@ def rank_of(values: Any) -> int:
     """The number of axes of an array or a table: 1 if it has neither `ndim` nor `shape`, 2 for a frame of polars."""
     rank = getattr(values, "ndim", None)
     return len(getattr(values, "shape", (0,))) if rank is None else rank
+
+
+def has_names(values: Any) -> bool:
+    """Whether this is a table whose columns have names: of pandas or polars, or of datasets."""
+    return hasattr(values, "columns") or hasattr(values, "column_names")
 
 
 def refuse_lazy(values: Any) -> None:

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from keras_bert.text.texts import rank_of, utf8
+from keras_bert.text.texts import has_names, rank_of, utf8
 
 
 def column(values: Any, what: str = "text") -> list[str]:
@@ -72,9 +72,7 @@ def rows_of(values: Any, what: str) -> list[Any]:
             f"Each {what} must be an element of a list, an array or a column of a table. Put a single {what} in a "
             f"list. Received: {values if values is None or isinstance(values, int | float) else type(values).__name__}"
         )
-    if rank == 2 and (
-        hasattr(values, "columns") or hasattr(values, "column_names")
-    ):  # a DataFrame gives its columns' names
+    if rank == 2 and has_names(values):  # a DataFrame gives its columns' names
         raise TypeError(
             f"A whole table was passed in place of one column. Pass the column with each {what}, as in table[name]. "
             f"Received: {type(values).__name__}"
