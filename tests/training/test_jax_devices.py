@@ -129,21 +129,21 @@ def test_masked_vectors_stay_on_their_device(on_eight):
     assert parameters <= sum(size for _, _, size in sent) < 1.5 * parameters
 
 
-def prepared(folder, length, config):
-    """Examples, and a model to start from: the backends draw other first weights."""
-    texts = corpus(folder / "corpus", files=2, documents=12)
-    write_examples([texts], folder / "examples", vocabulary=VOCABULARY, seq_length=length, workers=1)
+def prepare(folder, corpus, vocabulary, length, config, start=lambda model: model):
+    """Write examples, and a model to start from: the backends draw other first weights."""
+    write_examples(corpus, folder / "examples", vocabulary=vocabulary, seq_length=length, workers=1)
     keras.utils.set_random_seed(0)
-    config = dataclasses.replace(config, vocab_size=len(VOCABULARY), max_position_embeddings=length)
-    bert = keras_bert.Bert(config, keras_bert.Preprocessor(VOCABULARY, seq_length=length))
-    our_folder.write_checkpoint(Checkpoint.of(randomize(keras_bert.Pretrainer(bert))), folder / "source")
-    return folder
+    config = dataclasses.replace(config, vocab_size=len(vocabulary), max_position_embeddings=length)
+    bert = keras_bert.Bert(config, keras_bert.Preprocessor(vocabulary, seq_length=length))
+    our_folder.write_checkpoint(Checkpoint.of(start(keras_bert.Pretrainer(bert))), folder / "source")
 
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("runs")
     config = keras_bert.BertConfig(hidden_size=16, num_hidden_layers=2, num_attention_heads=2, intermediate_size=32)
-    return prepared(tmp_path_factory.mktemp("runs"), 16, config)
+    prepare(folder, [corpus(folder / "corpus", files=2, documents=12)], VOCABULARY, 16, config, randomize)
+    return folder
 
 
 @pytest.fixture(scope="module")
@@ -238,9 +238,15 @@ def test_two_processes_equal_one(folder, expected):
 
 
 @IN_SOAK
-def test_a_mini_equals_one_on_tensorflow(tmp_path):
+def test_a_mini_equals_one_on_tensorflow(shared, tmp_path):
+    """A new mini, on two books.
+
+    With the weights of `randomize`, all pieces have nearly the same vector. Then one unit of a GELU can be near the
+    minimum for all of them, where the slope is 0, and Adam makes rounding as large as a gradient.
+    """
     pytest.importorskip("orbax.checkpoint")
-    prepared(tmp_path, 128, keras_bert.BertConfig.from_size("mini"))
+    books = sorted((shared / "books").glob("*.md"))[1:3]
+    prepare(tmp_path, books, keras_bert.Vocabulary.learn(books, 6000), 128, keras_bert.BertConfig.from_size("mini"))
     expected = on_tensorflow(tmp_path)
     assert_equal(run(tmp_path, "eight", "auto", 2, 0, **EIGHT), expected)
 
