@@ -38,7 +38,8 @@ PYTEST = .venv/bin/python -m pytest -q -n 3 --no-loadscope-reorder --durations=1
 # JAX takes longer to compile a tiny model than to run it. Without the expensive passes the tests are a quarter faster,
 # and a tenth faster again if no program is compiled twice.
 PROGRAMS = JAX_COMPILATION_CACHE_DIR="$(CURDIR)/build/jax-programs" JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS=0.2
-QUICK = XLA_FLAGS="--xla_backend_optimization_level=0 --xla_llvm_disable_expensive_passes=true" $(PROGRAMS)
+QUICK = XLA_FLAGS="--xla_backend_optimization_level=0 --xla_llvm_disable_expensive_passes=true \
+	--xla_cpu_use_fusion_emitters=false" $(PROGRAMS)
 
 # Several tests run at a time, so each does its computation on one thread.
 ONE_THREAD = OMP_NUM_THREADS=1 TF_NUM_INTRAOP_THREADS=1
