@@ -9,7 +9,9 @@ import textwrap
 from tests.subprocesses import free_port
 
 # Compiling takes most of the time.
-FLAGS = "--xla_backend_optimization_level=0 --xla_llvm_disable_expensive_passes=true"
+FLAGS = (
+    "--xla_backend_optimization_level=0 --xla_llvm_disable_expensive_passes=true --xla_cpu_use_fusion_emitters=false"
+)
 EIGHT = {"KERAS_BACKEND": "jax", "XLA_FLAGS": f"--xla_force_host_platform_device_count=8 {FLAGS}"}
 
 

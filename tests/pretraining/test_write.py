@@ -151,9 +151,9 @@ def test_two_at_once_in_one_directory(tmp_path):
             write_examples(iter(texts), tmp_path / "examples", vocabulary=vocabulary)
         yield from texts[3:]
 
-    write_examples(corpus(), tmp_path / "examples", vocabulary=vocabulary, shard_size=1)
+    write_examples(corpus(), tmp_path / "examples", vocabulary=vocabulary, shard_size=1, workers=1)
     assert not (tmp_path / "examples" / ".lock").exists()
-    write_examples(iter(texts), tmp_path / "again", vocabulary=vocabulary, shard_size=1)
+    write_examples(iter(texts), tmp_path / "again", vocabulary=vocabulary, shard_size=1, workers=1)
     assert contents(tmp_path / "examples") == contents(tmp_path / "again")
 
 

@@ -146,7 +146,7 @@ def test_the_fit_of_an_embedder(on_eight):
     )
 
 
-def test_finetune_in_two_processes_equals_one(tmp_path):
+def test_finetune_in_two_processes_equals_one(on_eight, tmp_path):
     """Each reads its rows of each batch, of which the last one is smaller, and validates and writes all."""
     lines = [f"w{i % 7} w{i % 5}\t{i % 2}" for i in range(13)]
     (tmp_path / "rows.tsv").write_text("text\tlabel\n" + "\n".join(lines))
@@ -171,7 +171,7 @@ def test_finetune_in_two_processes_equals_one(tmp_path):
                 check_same_start(None, Path("run.partial"), epochs=own, step=3, ended=bool(own))
         """
     small_bert(hidden_dropout_prob=0.0, attention_probs_dropout_prob=0.0).save(tmp_path / "bert.keras")
-    python(code, str(tmp_path), "one", "auto", **EIGHT)
+    on_eight(code, str(tmp_path), "one", "auto")
     with ThreadPoolExecutor() as pool:
         outputs = "first", "second"
         shared = two_processes()
@@ -188,17 +188,17 @@ def test_finetune_in_two_processes_equals_one(tmp_path):
     np.testing.assert_array_equal(*found)
 
 
-def test_finetune_on_the_command_line(tmp_path):
+def test_finetune_on_the_command_line(on_eight, tmp_path):
     (tmp_path / "vocab.txt").write_text("\n".join(VOCABULARY))
     (tmp_path / "rows.tsv").write_text("query\tanswer\n" + "".join(f"w{i}\tw{i + 1} w{i}\n" for i in range(16)))
     code = """
         import sys
-        from keras_bert_cli import main
-        sys.argv[0] = "keras-bert"
-        main()
+        from tests.tasks.runs import run
+
+        assert run(*sys.argv[1:]).exit_code == 0
         """
     command = "finetune embed --train rows.tsv --valid rows.tsv --text query --text answer --size tiny"
     options = "--vocab vocab.txt --seq-length 8 --epochs 1 --batch-size 16 --strategy auto --output run"
     names = {name: str(tmp_path / name) for name in ("rows.tsv", "vocab.txt", "run")}
-    python(code, *(names.get(word, word) for word in f"{command} {options}".split()), **EIGHT)
+    on_eight(code, *(names.get(word, word) for word in f"{command} {options}".split()))
     assert (tmp_path / "run/model.keras").exists()

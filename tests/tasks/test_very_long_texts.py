@@ -50,11 +50,11 @@ def test_a_text_of_5_000_000_characters_is_truncated(kind):
 
 def memory_of_text_in_parts(kind):
     """How much more memory a text of 5,000,000 characters needs than one of 400, and the answers to both."""
-    task = small_task(kind)
+    task, question = small_task(kind), ["where lives anna?"]
     found, peaks = [], []
     for times in (20, 278_000):
         text = ["the film was good " * times]
-        found.append(task.answer((["where lives anna?"], text)) if kind == "answerer" else task.tag(text)[0])
+        found.append(task.answer(question, text, batch_size=256) if kind == "answerer" else task.tag(text, 256)[0])
         peaks.append(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024)
     return found, peaks[1] - peaks[0]
 
