@@ -36,7 +36,8 @@ CORE = tests/test_config.py tests/test_bert.py tests/test_bert_keras.py tests/te
 PYTEST = .venv/bin/python -m pytest -q -n 3 --no-loadscope-reorder --durations=10
 
 # JAX takes longer to compile a tiny model than to run it. Without the expensive passes the tests are a quarter faster.
-# Without fusion emitters a compilation takes a third of the time. The cache saves another tenth.
+# Without fusion emitters a compilation takes a third of the time. The cache saves another tenth. A version of XLA that
+# does not know one of these flags ends the process.
 PROGRAMS = JAX_COMPILATION_CACHE_DIR="$(CURDIR)/build/jax-programs" JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS=0.2
 QUICK = XLA_FLAGS="--xla_backend_optimization_level=0 --xla_llvm_disable_expensive_passes=true \
 	--xla_cpu_use_fusion_emitters=false" $(PROGRAMS)

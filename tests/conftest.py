@@ -96,3 +96,13 @@ def eager():
     tf.config.run_functions_eagerly(True)
     yield
     tf.config.run_functions_eagerly(False)
+
+
+@pytest.fixture
+def without_preprocess(monkeypatch):
+    """Leaves `preprocess` out of exports: it has nothing of the model, and takes half of the time."""
+    from keras_bert.exports import export
+
+    parts = export._parts
+    kept = lambda *options: {name: make for name, make in parts(*options).items() if name != "preprocess"}  # noqa: E731
+    monkeypatch.setattr(export, "_parts", kept)

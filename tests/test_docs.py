@@ -44,12 +44,20 @@ def test_journeys_through_the_code():
 
 @pytest.mark.long
 @pytest.mark.skipif(keras.backend.backend() != "tensorflow", reason="the pages are written for TensorFlow")
+@pytest.mark.usefixtures("eager")
 @pytest.mark.parametrize("page", [page for page in PAGES if page.stem != "migrating"], ids=lambda page: page.stem)
 def test_code_runs(page, tmp_path, monkeypatch):
-    """Run the code blocks of a page in order, as a reader would paste them; tests/test_migrating.py runs its page."""
+    """Run the code blocks of a page in order, as a reader would paste them; tests/test_migrating.py runs its page.
+
+    On most pages, only blocks that define a model run in graphs. Other tests trace what the others train.
+    """
+    import tensorflow as tf
+
     monkeypatch.chdir(tmp_path)
     names = {}
     for block in re.findall(r"```python\n(.*?)```", page.read_text(encoding="utf-8"), re.S):
+        defines_a_model = re.search(r"(^class \w+\(keras_bert\.)|(keras\.Model\()", block, re.MULTILINE)
+        tf.config.run_functions_eagerly(page.stem != "training" and not defines_a_model)
         exec(compile(block, str(page), "exec"), names)
 
 

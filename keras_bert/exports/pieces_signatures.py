@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 
 from keras_bert.exports.text_reader import TextReader
-from keras_bert.tasks.signature import Signature, text_signatures
+from keras_bert.tasks.signature import Signature, shared_graph, text_signatures
 from keras_bert.text.ragged_rows import without_words
 from keras_bert.text.row_ids import row_ids
 from keras_bert.text.tensors import tf, uses_tensorflow
@@ -23,8 +23,12 @@ def pieces_signatures(reader: TextReader) -> dict[str, Signature]:
     names = piece_names(reader.preprocessor.vocabulary)
     tokenizer, packer, most = reader.tokenizer, reader.packer, 2 * reader.seq_length
 
+    @shared_graph
+    def split(text: tf.Tensor) -> list[tf.RaggedTensor]:
+        return [without_words(part) for part in tokenizer.tokenize_with_offsets(text)]
+
     def pieces(*texts: tf.Tensor) -> dict[str, tf.Tensor]:
-        found = [[without_words(part) for part in tokenizer.tokenize_with_offsets(text)] for text in texts]
+        found = [split(text) for text in texts]
         lengths = tf.stack([tf.cast(ids.row_lengths(), tf.int32) for ids, *_ in found], axis=1)  # [B, K]
         kept = reader.kept(lengths)  # [B, K]
         columns = []

@@ -11,7 +11,7 @@ from keras_bert.compat import trackable
 from keras_bert.exports.pieces_signatures import pieces_signatures
 from keras_bert.exports.saved_functions import saved_functions
 from keras_bert.exports.text_reader import TextReader
-from keras_bert.tasks.signature import Signature, strings
+from keras_bert.tasks.signature import Signature, shared_graph, strings
 from keras_bert.text.ragged_rows import without_words
 from keras_bert.text.tensors import tf
 
@@ -62,10 +62,12 @@ def preprocess(reader: TextReader) -> tuple[Any, dict[str, Any]]:
 
     # === Text to inputs ===
 
+    packed = shared_graph(partial(_packed, reader, tokenize))
+
     # Callers of TF-Hub's API may give `training`; it makes no difference here.
     @tf.function(autograph=False)
     def call(text: tf.Tensor, training: bool = False) -> dict[str, tf.Tensor]:
-        return _packed(reader, tokenize, text)
+        return packed(text)
 
     for mode in (False, True):
         call.get_concrete_function(texts, training=mode)

@@ -67,7 +67,8 @@ class OnnxExport:
 
     def _half(self, made: Path) -> OnnxRunner | None:
         """A runner on half of the cores. Two of them answer more requests than one on all, but not in float32."""
-        return OnnxRunner(str(made / MODEL), max(1, (os.cpu_count() or 1) // 2)) if self.dtype == "int8" else None
+        threads = (os.cpu_count() or 1) // 2
+        return OnnxRunner(str(made / MODEL), threads) if threads and self.dtype == "int8" else None
 
     def tokenize(self, texts: Any) -> Any:
         with arrays():

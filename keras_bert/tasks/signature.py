@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from functools import cache
 from typing import TYPE_CHECKING, Any
 
 from keras_bert.text.ragged_rows import without_words
@@ -33,10 +34,25 @@ def strings(*names: str) -> dict[str, "tf.TensorSpec"]:
 def text_signatures(answer: Callable[..., dict[str, Any]], more: dict[str, Any] | None = None) -> dict[str, Signature]:
     """`serving_default` answers a column of texts, `pair` two columns; `more` are further inputs of both, by name."""
     one, two = ({**strings(*names), **(more or {})} for names in (("text",), ("text", "text_pair")))
+    answer = shared_graph(answer)
     return {
         "serving_default": Signature(lambda text, **others: answer(text, **others), one),
         "pair": Signature(lambda text, text_pair, **others: answer(text, text_pair, **others), two),
     }
+
+
+def shared_graph(function: Callable[..., Any]) -> Callable[..., Any]:
+    """The same function. All graphs that call it share one graph of it, which is traced once."""
+
+    @cache
+    def graph() -> Any:
+        return tf.function(function, autograph=False)
+
+    def call(*columns: Any, **others: Any) -> Any:
+        called = graph() if uses_tensorflow() and tf.inside_function() else function
+        return called(*columns, **others)
+
+    return call
 
 
 def pack_texts(

@@ -63,7 +63,7 @@ def has_names(values: Any) -> bool:
 
 def refuse_lazy(values: Any) -> None:
     """Refuse a table that has not been computed, such as a LazyFrame of polars."""
-    if hasattr(values, "collect"):
+    if hasattr(type(values), "collect"):  # pandas has an attribute for each column
         raise TypeError(f"A lazy table has no rows yet. Pass table.collect(). Received: {type(values).__name__}")
 
 

@@ -26,14 +26,19 @@ TEXTS = ["w1 w2 É", "", "w3 " * 20]
 CUSTOM_OPS = {"FastWordpieceTokenizeWithOffsets", "TFText>FastWordpieceTokenizeWithOffsets", "NormalizeUTF8"}
 
 
-@pytest.mark.long
-def test_fresh_process(exported, bert, tmp_path):
-    """With TensorFlow and TensorFlow Text alone, moved, in another folder, without any vocabulary's file."""
-    shutil.copytree(exported, tmp_path / "moved", ignore=shutil.ignore_patterns("vocab.txt"))
-    (tmp_path / "elsewhere").mkdir()
-    python(
+@pytest.fixture(scope="module")
+def fresh(exported, tmp_path_factory):
+    """The folder with outputs.npz, and what was printed, of a process without this package.
+
+    It has TensorFlow and TensorFlow Text alone, and loads the export moved, in another folder, without any vocabulary's
+    file. Gradients pass through each part.
+    """
+    moved, elsewhere = tmp_path_factory.mktemp("moved") / "moved", tmp_path_factory.mktemp("elsewhere")
+    shutil.copytree(exported, moved, ignore=shutil.ignore_patterns("vocab.txt"))
+    said = python(
         """
-        import json, os, sys
+        import json, logging, os, sys
+        logging.basicConfig(stream=sys.stdout)  # absl's messages too
         os.chdir(sys.argv[2])
         import numpy as np
         import tensorflow as tf
@@ -41,17 +46,32 @@ def test_fresh_process(exported, bert, tmp_path):
         texts = tf.constant(json.loads(sys.argv[3]))
         preprocess, encoder, text = (tf.saved_model.load(f"{sys.argv[1]}/{part}/1") for part in
                                      ("preprocess", "encoder", "text"))
-        inputs = preprocess(texts)
-        outputs = {**inputs, **encoder(inputs), **text.signatures["serving_default"](text=texts)}
+        scale = tf.Variable(2.0)
+        with tf.GradientTape(persistent=True) as tape:
+            inputs = preprocess(texts)
+            outputs = {**inputs, **encoder(inputs), **text.signatures["serving_default"](text=texts)}
+            losses = [
+                tf.reduce_sum(scale * tf.stop_gradient(outputs["embedding"])),
+                tf.reduce_sum(scale * outputs["embedding"]),
+                tf.reduce_sum(scale * text(texts)),
+                tf.reduce_sum(scale * outputs["pooled_output"]),
+            ]
+        first, second, *others = (tape.gradient(loss, scale) for loss in losses)
+        assert abs(first - second) <= 1e-6 and None not in others
         outputs["encoder_outputs"] = tf.stack(outputs["encoder_outputs"])
         assert "keras_bert" not in sys.modules
         np.savez("outputs.npz", **outputs)
         """,
-        str(tmp_path / "moved"),
-        str(tmp_path / "elsewhere"),
+        str(moved),
+        str(elsewhere),
         json.dumps(TEXTS),
     )
-    found = np.load(tmp_path / "elsewhere" / "outputs.npz")
+    return elsewhere, said
+
+
+@pytest.mark.long
+def test_fresh_process(fresh, bert):
+    found = np.load(fresh[0] / "outputs.npz")
     inputs = bert.preprocessor(TEXTS)
     expected = {**inputs, **bert(inputs)}
     expected["embedding"] = bert.embed([*TEXTS[:2], "w3 " * (SEQ_LENGTH - 2)])
@@ -63,31 +83,9 @@ def test_fresh_process(exported, bert, tmp_path):
 
 
 @pytest.mark.long
-def test_no_warning_in_a_fresh_process(exported):
-    """TensorFlow would warn of custom gradients that are not in the file; and gradients pass through each part."""
-    said = python(
-        """
-        import logging, sys
-        logging.basicConfig(stream=sys.stdout)  # absl's messages too
-        import tensorflow as tf
-        import tensorflow_text
-        texts = tf.constant(["w1 w2", "w3"])
-        preprocess, encoder, text = (tf.saved_model.load(f"{sys.argv[1]}/{part}/1") for part in
-                                     ("preprocess", "encoder", "text"))
-        scale = tf.Variable(2.0)
-        with tf.GradientTape(persistent=True) as tape:
-            losses = [
-                tf.reduce_sum(scale * tf.stop_gradient(text.signatures["serving_default"](text=texts)["embedding"])),
-                tf.reduce_sum(scale * text.signatures["serving_default"](text=texts)["embedding"]),
-                tf.reduce_sum(scale * text(texts)),
-                tf.reduce_sum(scale * encoder(preprocess(texts))["pooled_output"]),
-            ]
-        first, second, *others = (tape.gradient(loss, scale) for loss in losses)
-        assert abs(first - second) <= 1e-6 and None not in others
-        """,
-        str(exported),
-    )
-    assert said == ""
+def test_no_warning_in_a_fresh_process(fresh):
+    """TensorFlow would warn of custom gradients that are not in the file."""
+    assert fresh[1] == ""
 
 
 def _nodes(folder):

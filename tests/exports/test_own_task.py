@@ -49,6 +49,7 @@ def test_logits_by_default(tmp_path):
 
 
 @pytest.mark.long
+@pytest.mark.usefixtures("without_preprocess")
 def test_answers_of_its_own(tmp_path):
     task = NamedLength(make(num_hidden_layers=1))
     keras_bert.export(task, tmp_path)

@@ -27,6 +27,7 @@ def test_round_trip(exported, bert, place):
     assert {**ours, "name": None} == {**theirs, "name": None}
 
 
+@pytest.mark.usefixtures("without_preprocess")
 def test_a_loaded_task_is_as_long_as_its_export(tmp_path):
     task = randomized(keras_bert.TextClassifier(make(num_hidden_layers=1), labels=("no", "yes")))
     keras_bert.export(task, tmp_path, seq_length=5)
@@ -39,6 +40,7 @@ def test_a_loaded_task_is_as_long_as_its_export(tmp_path):
     assert np.abs(np.subtract(found, as_before)).max() > 1e-4
 
 
+@pytest.mark.usefixtures("without_preprocess")
 def test_pooling_after_the_round_trip(tmp_path):
     bert = make(num_hidden_layers=1)
     bert.pooling = Pooling("cls", normalize=True, max_length=6)
@@ -60,7 +62,7 @@ def test_trained_after_the_round_trip(exported):
     assert np.abs(bert.word_embeddings.embeddings.numpy() - before).max() > 0
 
 
-@pytest.mark.usefixtures("quantizes")
+@pytest.mark.usefixtures("quantizes", "without_preprocess")
 def test_int8(little, tmp_path):
     keras_bert.export(little, tmp_path, dtype="int8")
     _assert_coarser(f"{tmp_path}/text/1", little)

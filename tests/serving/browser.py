@@ -9,9 +9,6 @@ from pathlib import Path
 
 import pytest
 
-from keras_bert.exports.pieces_signatures import pieces_signatures
-from keras_bert.exports.saved_functions import saved_functions
-from keras_bert.exports.text_reader import TextReader
 from keras_bert.serving.batcher import BatchThreads
 from keras_bert.serving.page import make_page
 from keras_bert.serving.served_version import ServedVersion, batcher_for
@@ -46,11 +43,6 @@ class _Named:
 
     def __call__(self, **inputs):
         return self.function(**inputs)
-
-
-def pieces_of(model, seq_length):
-    """The part `preprocess`, as far as the page needs it."""
-    return Traced("preprocess", saved_functions(pieces_signatures(TextReader.of(model, seq_length))))
 
 
 @contextlib.contextmanager

@@ -100,6 +100,23 @@ def test_two_batches_at_a_time():
     assert (whole.given, half.given) == ([1, 4], [2, 3])
 
 
+@pytest.mark.usefixtures("same_process")
+def test_the_threads_of_both_runners(kit, monkeypatch):
+    from keras_bert.onnx_graph import onnx_runner
+    from keras_bert.serving.onnx_signatures import OnnxExport
+
+    asked = []
+    open_session = onnx_runner.open_session
+    monkeypatch.setattr(onnx_runner, "open_session", lambda *given: (asked.append(given[1:]), open_session(*given))[1])
+    monkeypatch.setattr("os.cpu_count", lambda: 6)
+    folder = kit / "text" / "1"
+    OnnxExport(folder, int8=True)
+    assert asked.count((3,)) == 1
+    asked.clear()
+    OnnxExport(folder, int8=False)
+    assert set(asked) == {(0,)}
+
+
 def test_one_batch_at_a_time():
     """Without a runner for half of the cores, a batch waits for the one before it."""
     from keras_bert.serving.onnx_signatures import _on_rows
@@ -107,12 +124,14 @@ def test_one_batch_at_a_time():
     whole = _Slow()
     run = _on_rows(whole, None)
     with ThreadPoolExecutor(2) as pool:
-        first, second = pool.submit(run, {"rows": 1}), pool.submit(run, {"rows": 2})
+        first = pool.submit(run, {"rows": 1})
         assert whole.began.wait(20)
-        assert len(whole.given) == 1
+        whole.began.clear()
+        second = pool.submit(run, {"rows": 2})
+        assert not whole.began.wait(0.2)
         whole.may_end.set()
         assert (first.result(), second.result()) == ({"rows": 1}, {"rows": 2})
-    assert sorted(whole.given) == [1, 2]
+    assert whole.given == [1, 2]
 
 
 def test_the_process_that_writes_the_files(kit, tmp_path, monkeypatch):
@@ -134,7 +153,7 @@ def test_a_type_needs_the_engine(kit):
         CliRunner().invoke(app, ["serve", str(kit), "--dtype", "int8"], catch_exceptions=False)
 
 
-@pytest.mark.usefixtures("same_process")
+@pytest.mark.usefixtures("same_process", "without_preprocess")
 def test_exports_that_only_tensorflow_serves(tmp_path):
     from keras_bert.serving.onnx_signatures import OnnxExport
 

@@ -1,6 +1,7 @@
 """The page for each kind of model in Chromium: what it shows is what the model answers in Python."""
 
 import contextlib
+import functools
 import json
 import re
 
@@ -9,10 +10,13 @@ import numpy as np
 import pytest
 
 import keras_bert
+from keras_bert.exports.pieces_signatures import pieces_signatures
+from keras_bert.exports.saved_functions import saved_functions
 from keras_bert.exports.text_part import answers_to_texts, vectors_of_texts
+from keras_bert.exports.text_reader import TextReader
 from keras_bert.tasks.task import Task
 from tests.parity.oracles import randomize
-from tests.serving.browser import Traced, page_in_browser, pieces_of, serving_page
+from tests.serving.browser import Traced, page_in_browser, serving_page
 from tests.tasks.small import small_bert, small_task
 
 pytestmark = [pytest.mark.network, pytest.mark.long]
@@ -26,6 +30,19 @@ def browser():
         yield browser
 
 
+@functools.cache
+def model_of(kind):
+    return keras_bert.Pretrainer(small_bert()) if kind == "pretrainer" else small_task(kind)
+
+
+@functools.cache
+def traced(model, attention):
+    """The object of the part `text`, its signatures, and those of `preprocess` as far as the page needs them."""
+    make = answers_to_texts if isinstance(model, Task) else vectors_of_texts
+    root, signatures = make(model, LENGTH, "vocab.txt", attention)
+    return root, signatures, saved_functions(pieces_signatures(TextReader.of(model, LENGTH)))
+
+
 @pytest.fixture
 def opened(browser, tmp_path):
     """Opens the page of a model. At the end, nothing has failed, and axe-core finds nothing serious."""
@@ -35,11 +52,10 @@ def opened(browser, tmp_path):
         preprocessor = (model if isinstance(model, keras_bert.Bert) else model.bert).preprocessor
         preprocessor.vocabulary.save(tmp_path / "vocab.txt")
         vocabulary = vocabulary or tmp_path / "vocab.txt"  # by which the page chooses the language of its samples
-        make = answers_to_texts if isinstance(model, Task) else vectors_of_texts
-        root, signatures = make(model, LENGTH, tmp_path / "vocab.txt", attention)
+        root, signatures, pieces = traced(model, attention)
         text = Traced("text", signatures, vocabulary)
         text.root = root  # which holds the variables
-        models = {"small": {1: text}, "small-preprocess": {1: pieces_of(model, LENGTH)}}
+        models = {"small": {1: text}, "small-preprocess": {1: Traced("preprocess", pieces)}}
         with serving_page(models) as url:
             browser.open(url, width=900)
             browser.until(lambda: browser.text("#said") or browser.text("#answer pre"))
@@ -65,7 +81,7 @@ def asked(page, text):
 @pytest.mark.parametrize("kind", ["classifier", "cosine", "tagger", "answerer", "choice", "pretrainer"])
 def test_samples(opened, kind, korean, tmp_path):
     """All of them are in the language of the vocabulary."""
-    model = keras_bert.Pretrainer(small_bert()) if kind == "pretrainer" else small_task(kind)
+    model = model_of(kind)
     (tmp_path / "ko.txt").write_text("영화\n##가\n", encoding="utf-8")
     with opened(model, kind == "pretrainer", tmp_path / "ko.txt" if korean else None) as page:
         titles = page.texts("#tools label")

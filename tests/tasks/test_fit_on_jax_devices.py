@@ -195,7 +195,8 @@ def test_finetune_on_the_command_line(on_eight, tmp_path):
         import sys
         from tests.tasks.runs import run
 
-        assert run(*sys.argv[1:]).exit_code == 0
+        done = run(*sys.argv[1:])
+        assert done.exit_code == 0, done.output
         """
     command = "finetune embed --train rows.tsv --valid rows.tsv --text query --text answer --size tiny"
     options = "--vocab vocab.txt --seq-length 8 --epochs 1 --batch-size 16 --strategy auto --output run"

@@ -6,6 +6,7 @@ import tensorflow as tf
 
 from keras_bert.tasks.columns.tables import is_table
 from keras_bert.tasks.columns.text_columns import rows_of
+from keras_bert.tasks.columns.value_columns import number_column
 from keras_bert.text.texts import as_texts
 
 
@@ -80,12 +81,15 @@ def test_a_lazy_table():
     for read in (as_texts, is_table):
         with pytest.raises(TypeError, match=r"A lazy table has no rows yet\. Pass table\.collect\(\)\. Received: Lazy"):
             read(LazyFrame())
+    assert is_table(pd.DataFrame({"collect": ["a"]}))
 
 
 def test_a_table_in_place_of_a_column():
     for table in (PolarsFrame(["good"]), datasets.Dataset.from_dict({"label": ["good"]})):
         with pytest.raises(TypeError, match=r"A whole table was passed in place of one column.*Received: (Pol|Data)"):
             rows_of(table, "label")
+    with pytest.raises(TypeError, match="A whole table was passed in place of one column"):
+        number_column(datasets.Dataset.from_dict({"score": [1.0]}), "score")
 
 
 def test_a_dataset():

@@ -84,7 +84,7 @@ def rows_of(values: Any, what: str) -> list[Any]:
 def flat(values: Any) -> Any:
     """An array [n, 1], as Keras takes targets too, as [n]; other values as they are."""
     shape: Any = getattr(values, "shape", ())
-    return values[:, 0] if len(shape) == 2 and shape[1] == 1 and not hasattr(values, "columns") else values
+    return values[:, 0] if len(shape) == 2 and shape[1] == 1 and not has_names(values) else values
 
 
 def is_missing(value: Any) -> bool:
