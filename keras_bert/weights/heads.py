@@ -34,7 +34,7 @@ def load_head(
             "keras_bert.load(source) to the class of your task."
         )
         if "mlm" in missing:
-            advice = "That head guesses masked words. Use a model that was only pretrained, such as 'base', or pretrain one."
+            advice = "That head guesses masked words. Use a model that was only pretrained, such as 'base'."
         raise ValueError(
             f"{checkpoint.source} has no head {', '.join(map(repr, missing))}. {advice} "
             f"Received: {'the heads ' + ', '.join(checkpoint.heads) if checkpoint.heads else 'no head'}"

@@ -85,9 +85,7 @@ def test_keras_file_as_a_checkpoint(tmp_path):
 
 def test_a_source_without_the_head(tmp_path):
     hugging_face.write_checkpoint(small.checkpoint("classifier"), tmp_path / "classifier")
-    with pytest.raises(
-        ValueError, match=r"has no head 'mlm'\. That head guesses masked words.*the heads classifier"
-    ):
+    with pytest.raises(ValueError, match=r"has no head 'mlm'\. That head guesses masked words.*the heads classifier"):
         Pretrainer.load(tmp_path / "classifier")
     Bert(small.CONFIG).save(tmp_path / "bert.keras")
     with pytest.raises(ValueError, match=r"has no head 'mlm'\. That head guesses masked words.*no head"):
