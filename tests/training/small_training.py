@@ -35,7 +35,10 @@ def batches(step, part=(0, 1)):
     """From the batch of this step on, the rows of one part of it."""
     rows = BATCH // part[1]
     mine = slice(part[0] * rows, (part[0] + 1) * rows)
-    return tf.data.Dataset.range(step, 2**40).map(lambda step: tf.nest.map_structure(lambda x: x[mine], batch(step)))
+    options = tf.data.Options()
+    options.autotune.enabled = False  # with it, an iterator that is deleted can wait for a minute
+    steps = tf.data.Dataset.range(step, 2**40).with_options(options)
+    return steps.map(lambda step: tf.nest.map_structure(lambda x: x[mine], batch(step)))
 
 
 def batch(step):
