@@ -104,5 +104,8 @@ def without_preprocess(monkeypatch):
     from keras_bert.exports import export
 
     parts = export._parts
-    kept = lambda *options: {name: make for name, make in parts(*options).items() if name != "preprocess"}  # noqa: E731
-    monkeypatch.setattr(export, "_parts", kept)
+
+    def others(*options: Any) -> dict[str, Any]:
+        return {name: make for name, make in parts(*options).items() if name != "preprocess"}
+
+    monkeypatch.setattr(export, "_parts", others)

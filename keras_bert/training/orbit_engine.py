@@ -81,7 +81,7 @@ class Trainer(orbit.StandardTrainer):
 
     # === One step, on each replica ===
 
-    @tf.autograph.experimental.do_not_convert  # as in Keras's `fit`: it takes over a second
+    @tf.autograph.experimental.do_not_convert  # as Keras does in `fit`: converting takes over a second
     def replica_step(self, batch: Any) -> tuple[Any, Any]:
         replicas = tf.distribute.get_replica_context()
         # Only the counts of this pass are used. They depend on the data, not on the model, which TensorFlow leaves out.
@@ -163,7 +163,7 @@ class Evaluator(orbit.StandardEvaluator):
     def eval_end(self, state: Any) -> dict[str, float]:
         return _means(self._names, state)
 
-    @tf.autograph.experimental.do_not_convert  # as in Keras's `fit`: it takes over a second
+    @tf.autograph.experimental.do_not_convert  # as Keras does in `fit`: converting takes over a second
     def replica_step(self, batch: Any) -> Any:
         measures = self.model.measures(batch, training=False)
         self._names = list(measures)

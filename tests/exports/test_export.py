@@ -28,10 +28,10 @@ CUSTOM_OPS = {"FastWordpieceTokenizeWithOffsets", "TFText>FastWordpieceTokenizeW
 
 @pytest.fixture(scope="module")
 def fresh(exported, tmp_path_factory):
-    """The folder with outputs.npz, and what was printed, of a process without this package.
+    """What a process without this package leaves: the folder with its outputs.npz, and what it printed.
 
-    It has TensorFlow and TensorFlow Text alone, and loads the export moved, in another folder, without any vocabulary's
-    file. Gradients pass through each part.
+    It has only TensorFlow and TensorFlow Text. It works in another folder, and loads a copy of the export from which
+    the vocabulary's files are missing. Gradients pass through each part.
     """
     moved, elsewhere = tmp_path_factory.mktemp("moved") / "moved", tmp_path_factory.mktemp("elsewhere")
     shutil.copytree(exported, moved, ignore=shutil.ignore_patterns("vocab.txt"))

@@ -3,6 +3,7 @@
 import functools
 import json
 import os
+import re
 import subprocess
 import sys
 
@@ -209,6 +210,7 @@ for instructions in ("", "AVX2", "SSE41") if os.environ["TF_ENABLE_ONEDNN_OPTS"]
     if not os.fork():
         if instructions:
             os.environ["ONEDNN_MAX_CPU_ISA"] = instructions
+        os.environ["ONEDNN_VERBOSE"] = "1"  # prints which instructions it uses
         run = tf.saved_model.load(sys.argv[1]).signatures["serving_default"]
         print(json.dumps([instructions, run(text=tf.constant(sys.argv[2:]))["score"].numpy().tolist()]), flush=True)
         os._exit(0)
@@ -224,8 +226,10 @@ def test_older_cpus(exported, onednn):
     command = [sys.executable, "-c", ALONE, str(folder / "text" / "1"), *TEXTS]
     environment = {**os.environ, "TF_ENABLE_ONEDNN_OPTS": onednn}
     done = subprocess.run(command, env=environment, capture_output=True, text=True, check=True)
-    found = dict(map(json.loads, done.stdout.splitlines()))
+    found = dict(json.loads(line) for line in done.stdout.splitlines() if line.startswith("["))
     assert list(found) == (["", "AVX2", "SSE41"] if onednn == "1" else [""])
+    used = re.findall(r"cpu,isa:(.*)", done.stdout)
+    assert used[1:] == (["Intel AVX2", "Intel SSE4.1"] if onednn == "1" else [])
     for scores in found.values():
         np.testing.assert_allclose(scores, [answer.score for answer in task.classify(TEXTS)], atol=0.01)
 

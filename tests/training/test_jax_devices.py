@@ -129,9 +129,9 @@ def test_masked_vectors_stay_on_their_device(on_eight):
     assert parameters <= sum(size for _, _, size in sent) < 1.5 * parameters
 
 
-def prepare(folder, corpus, vocabulary, length, config, start=lambda model: model):
+def prepare(folder, texts, vocabulary, length, config, start=lambda model: model):
     """Write examples, and a model to start from: the backends draw other first weights."""
-    write_examples(corpus, folder / "examples", vocabulary=vocabulary, seq_length=length, workers=1)
+    write_examples(texts, folder / "examples", vocabulary=vocabulary, seq_length=length, workers=1)
     keras.utils.set_random_seed(0)
     config = dataclasses.replace(config, vocab_size=len(vocabulary), max_position_embeddings=length)
     bert = keras_bert.Bert(config, keras_bert.Preprocessor(vocabulary, seq_length=length))
