@@ -16,15 +16,16 @@ _RULES = {**OPS, **LAYERS}
 _TENSOR, _SLICE, _ELLIPSIS = "__keras_tensor__", "__slice__", "__ellipsis__"  # how Keras writes arguments into a config
 
 
-def to_onnx(model: keras.Model, *, int8: bool = False) -> Any:
+def to_onnx(model: keras.Model, *, int8: bool = False, largest: int = 127) -> Any:
     """An `onnx.ModelProto` of a `Bert`, a task, a `Pretrainer` or any functional model over a `Bert`.
 
     Its inputs are the model's; its outputs have the names of the model's, or are called `output` if there is only one.
-    Weights are read once, in float32, whatever the policy is, and with the changes of LoRA.
+    Weights are read once, in float32, whatever the policy is, and with the changes of LoRA. With `int8`, the whole
+    numbers for a weight are up to `largest`.
     """
     need("onnx", "An ONNX graph", "onnxruntime")
     plain = plain_model(model)
-    graph = Graph(int8=int8)
+    graph = Graph(int8=int8, largest=largest)
     inputs = {name: Value(name, x.dtype, x.shape) for name, x in inputs_of(plain).items()}
     found = _walk(graph, plain, plain.get_config(), inputs)
     symbolic = plain.output if isinstance(plain.output, dict) else {"output": plain.output}

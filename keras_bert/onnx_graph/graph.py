@@ -28,6 +28,7 @@ class Graph:
     """Nodes and weights. A call adds a node and returns the name of its output.
 
     int8: whether the products of the encoder's blocks and its word table are to be int8.
+    largest: the largest whole number for a weight of such a product.
     sizes: by the output of a norm, how large the numbers in each of its channels usually are.
 
     >>> graph = Graph()
@@ -36,8 +37,9 @@ class Graph:
     ['Mul']
     """
 
-    def __init__(self, *, int8: bool = False) -> None:
+    def __init__(self, *, int8: bool = False, largest: int = 127) -> None:
         self.int8 = int8
+        self.largest = largest
         self.nodes: list[Any] = []
         self.sizes: dict[str, np.ndarray] = {}
         self._weights: dict[str, Any] = {}
@@ -71,7 +73,7 @@ class Graph:
         There is a scale for each column of the kernel, and one for x, which is found when the graph runs. ONNX Runtime
         fuses these nodes into one.
         """
-        levels, scale = quantized(kernel, axis=0)  # [K, M], [1, M]
+        levels, scale = quantized(kernel, 0, self.largest)  # [K, M], [1, M]
         small, factor, zero = self.several("DynamicQuantizeLinear", x, count=3)
         whole = self("MatMulInteger", small, self.weight(f"{name}_int8", levels), zero)
         factor = self("Mul", factor, self.weight(f"{name}_scale", scale[0]))
@@ -91,7 +93,7 @@ class Graph:
 
         The lowest value of a GELU is known, so only the largest number of a row must be found.
         """
-        levels, scale = quantized(kernel, axis=0)  # [K, M], [1, M]
+        levels, scale = quantized(kernel, 0, self.largest)  # [K, M], [1, M]
         rows = self("ReduceMax", x, self.constant([-1]), keepdims=1)  # [B, S, 1]
         rows = self("Mul", rows, self.constant(np.float32(1 / (255 - _LEVEL_OF_0))))
         rows = self("Max", rows, self.constant(np.float32(-GELU_LEAST / _LEVEL_OF_0)))

@@ -34,7 +34,7 @@ class OnnxRunner:
     @classmethod
     def of(cls, model: keras.Model, *, int8: bool = False) -> "OnnxRunner":
         """A runner of a model with the weights as they are now."""
-        runner = cls(to_onnx(model, int8=int8).SerializeToString())
+        runner = cls(graph_for_this_cpu(model, int8=int8))
         runner.model = model
         return runner
 
@@ -120,21 +120,24 @@ def similar(lengths: np.ndarray) -> list[np.ndarray]:
 
 
 def open_session(graph: bytes | str, threads: int = 0) -> Any:
-    """An ONNX Runtime session on so many cores, or on all, in which sums of int8 products do not saturate."""
+    """An ONNX Runtime session on so many cores, or on all."""
     onnxruntime = need("onnxruntime", 'engine="onnxruntime"', "onnxruntime")
     options = onnxruntime.SessionOptions()
     options.log_severity_level = 3  # errors
     options.intra_op_num_threads = threads
-    if _saturates():
-        options.add_session_config_entry("session.x64quantprecision", "1")  # slower products that do not
     return onnxruntime.InferenceSession(graph, options, providers=["CPUExecutionProvider"])
+
+
+def graph_for_this_cpu(model: keras.Model, *, int8: bool) -> bytes:
+    """The file of the ONNX graph of a model, in which no sum of int8 products saturates on this CPU."""
+    return to_onnx(model, int8=int8, largest=64 if int8 and _saturates() else 127).SerializeToString()
 
 
 @cache
 def _saturates() -> bool:
-    """Whether this CPU's products of int8 saturate in their sums, as those without VNNI do."""
-    import onnxruntime
-
+    """Whether this CPU's products of int8 saturate in their sums, as those without VNNI do. 2 * 255 * 64 would not."""
+    need("onnx", 'engine="onnxruntime"', "onnxruntime")
+    onnxruntime = need("onnxruntime", 'engine="onnxruntime"', "onnxruntime")
     graph = Graph()
     size = 64
     x = np.full((size, size), 255, "uint8")

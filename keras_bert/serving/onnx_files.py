@@ -18,6 +18,7 @@ from keras_bert.exports.new_version import MANIFEST
 from keras_bert.exports.text_part import signatures_of, text_model
 from keras_bert.lazy import tf
 from keras_bert.onnx_graph.convert import to_onnx
+from keras_bert.onnx_graph.onnx_runner import graph_for_this_cpu
 from keras_bert.pretraining.pretrainer import Pretrainer
 from keras_bert.storage import read_json, write_json
 from keras_bert.tasks.long_text_task import LongTextTask
@@ -53,7 +54,7 @@ def write(folder: Path, output: Path, *, int8: bool) -> None:
     if isinstance(run.output, dict):
         read = (*_OUTPUTS, "sequence_output") if isinstance(model, Pretrainer) else _OUTPUTS  # for masked words
         run = keras.Model(run.input, {name: run.output[name] for name in read})
-    (output / MODEL).write_bytes(to_onnx(run, int8=int8).SerializeToString())
+    (output / MODEL).write_bytes(graph_for_this_cpu(run, int8=int8))
     files = itertools.count()
 
     def write_head(head: keras.Model) -> Callable[[Any], Any]:
