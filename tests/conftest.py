@@ -100,12 +100,7 @@ def eager():
 
 @pytest.fixture
 def without_preprocess(monkeypatch):
-    """Leaves `preprocess` out of exports: it has nothing of the model, and takes half of the time."""
-    from keras_bert.exports import export
+    """Leaves `preprocess` out of exports."""
+    from tests.small_exports import leave_out_preprocess
 
-    parts = export._parts
-
-    def others(*options: Any) -> dict[str, Any]:
-        return {name: make for name, make in parts(*options).items() if name != "preprocess"}
-
-    monkeypatch.setattr(export, "_parts", others)
+    leave_out_preprocess(monkeypatch)

@@ -44,6 +44,7 @@ def write(kind, folder):
     """A small model in a format."""
     import keras_bert
     from keras_bert.weights import google, hugging_face, our_folder
+    from tests.small_exports import leave_out_preprocess
     from tests.tasks.small import small_task
     from tests.weights import small
 
@@ -58,9 +59,10 @@ def write(kind, folder):
         folder.mkdir()
         small_task("classifier").save(folder / "model.keras")
     else:
-        keras_bert.export(small_task("classifier"), folder)
-        for part in ("serving", "preprocess"):
-            shutil.rmtree(folder / part, ignore_errors=True)
+        with pytest.MonkeyPatch.context() as patch:
+            leave_out_preprocess(patch)
+            keras_bert.export(small_task("classifier"), folder)
+        shutil.rmtree(folder / "serving", ignore_errors=True)
 
 
 def change_json(path, draw):

@@ -35,11 +35,18 @@ def train(bert, kind, train, valid, output, *options):
 
 def check_student(teacher, kind, rows, *options):
     """A run with this teacher starts with its weights, and keeps them with a learning rate of nearly 0."""
+    import tensorflow as tf
+
     student = teacher.parent / "student"
-    done = run(
-        "finetune", kind, "--train", rows, "--valid", rows, "--output", student, "--teacher", teacher,
-        "--distill", "logits=1", "--seq-length", 32, "--steps", 2, "--lr", 1e-30, *options,
-    )  # fmt: skip
+    before = tf.config.functions_run_eagerly()
+    tf.config.run_functions_eagerly(True)  # for two steps, a graph takes longer
+    try:
+        done = run(
+            "finetune", kind, "--train", rows, "--valid", rows, "--output", student, "--teacher", teacher,
+            "--distill", "logits=1", "--seq-length", 32, "--steps", 2, "--lr", 1e-30, *options,
+        )  # fmt: skip
+    finally:
+        tf.config.run_functions_eagerly(before)
     assert done.exit_code == 0
     assert "logits 1" in (student / "README.md").read_text()
     ours, theirs = (keras.models.load_model(folder / "model.keras").get_weights() for folder in (student, teacher))

@@ -131,6 +131,7 @@ def test_a_teacher_makes_no_difference_to_later_training():
 
 @pytest.mark.long
 @pytest.mark.skipif(keras.backend.backend() != "tensorflow", reason="exports are made on TensorFlow")
+@pytest.mark.usefixtures("without_preprocess")
 def test_a_student_is_exported_like_any_other(tmp_path):
     import tensorflow as tf
 

@@ -236,6 +236,7 @@ def test_a_scale_without_scores(bert, tmp_path):
         train(bert, "embed", pairs, pairs, tmp_path / "run", "--text", "a", "--text", "b", "--scale", 5)
 
 
+@pytest.mark.usefixtures("eager")
 def test_random_weights_with_a_vocabulary(tmp_path):
     vocabulary = tmp_path / "vocab.txt"
     vocabulary.write_text("\n".join(["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", *WORDS]))

@@ -187,6 +187,7 @@ def test_refused():
 
 @pytest.mark.long
 @tensorflow_only
+@pytest.mark.usefixtures("without_preprocess")
 @pytest.mark.parametrize("long", ["head-tail", "windows"])
 def test_export(long, tmp_path):
     import tensorflow as tf

@@ -36,6 +36,7 @@ def test_a_head_without_columns_does_not_fit(tmp_path):
 
 
 @tensorflow_only
+@pytest.mark.usefixtures("without_preprocess")
 def test_only_the_encoder_is_converted(tmp_path):
     """The head reads the columns too, which no other format has; from a .keras file and from an export."""
     from keras_bert import export, load

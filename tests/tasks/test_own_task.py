@@ -15,6 +15,7 @@ from keras_bert.tasks.run.finished_task import FinishedTask
 from keras_bert.tasks.run.run_folder import begun, metrics_of, write_metrics
 from keras_bert.tasks.text_classifier import TextClassifier
 from keras_bert.weights.our_export import read_task
+from tests.small_exports import leave_out_preprocess
 from tests.tasks.small import TEXTS, small_bert
 
 
@@ -69,6 +70,7 @@ def test_a_class_that_is_not_registered(tmp_path, monkeypatch):
     assert len(str(error.value)) < 400
 
 
+@pytest.mark.usefixtures("without_preprocess")
 def test_every_weight_of_a_deep_head(tmp_path):
     """Is in copies, students and exports."""
     keras.utils.set_random_seed(0)
@@ -116,7 +118,9 @@ def test_a_weight_outside_of_all_layers():
 @pytest.fixture(scope="module")
 def exported(tmp_path_factory):
     folder = tmp_path_factory.mktemp("exported") / "mood"
-    keras_bert.export(Mood(small_bert()), folder)
+    with pytest.MonkeyPatch.context() as patch:
+        leave_out_preprocess(patch)
+        keras_bert.export(Mood(small_bert()), folder)
     return folder
 
 

@@ -326,6 +326,7 @@ def test_converted(tmp_path):
 
 @pytest.mark.long
 @pytest.mark.skipif(keras.backend.backend() != "tensorflow", reason="exports are TensorFlow's")
+@pytest.mark.usefixtures("without_preprocess")
 def test_exported(tmp_path):
     import tensorflow as tf
 

@@ -80,6 +80,7 @@ def test_finetune_embed(bert, tmp_path):
 
 
 @pytest.mark.long
+@pytest.mark.usefixtures("eager")
 def test_loss_pooling_and_cached_batches(bert, tmp_path, monkeypatch):
     """They reach the training, are kept with the run, and cannot change when it resumes."""
     losses, sizes = [], []

@@ -131,6 +131,7 @@ TEXT_SETTINGS = {"truncation": "only_first", "special_tokens_in_text": True, "ma
 
 
 @pytest.mark.long
+@pytest.mark.usefixtures("without_preprocess")
 @pytest.mark.parametrize("form", ["keras", "folder", "export", "task", "exported task"])
 def test_settings_of_text_are_kept(tmp_path, form):
     if "export" in form and keras.backend.backend() != "tensorflow":
