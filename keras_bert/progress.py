@@ -10,6 +10,8 @@ from contextlib import contextmanager
 from itertools import pairwise
 from typing import TypeVar
 
+from keras_bert.wording import plural
+
 logger = logging.getLogger("keras_bert")
 
 Item = TypeVar("Item")
@@ -81,7 +83,9 @@ class ProgressLog:
         if total and len(self.times) > 1:
             # The median without the first step: it compiles, and so do later ones with a new shape.
             seconds = statistics.median(after - before for before, after in pairwise(self.times))
-            of += f", about {seconds * (total - done) / 60:.0f} minutes left"
+            minutes = round(seconds * (total - done) / 60)
+            left = f"about {minutes} {plural('minute', minutes)}" if minutes else "less than a minute"
+            of += f", {left} left"
         logger.info("%s: step %d%s, %s", self.title, done, of, note())
 
 

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from keras import ops
 
-from keras_bert.checks import check_choice
+from keras_bert.checks import check_choice, check_flag
 from keras_bert.choices import POOLING
 from keras_bert.model import Model
 from keras_bert.progress import progress
@@ -73,6 +73,7 @@ def embed(
     normalize: scale each vector to length 1. max_length: in pieces, with [CLS] and [SEP]; None: the model's positions.
     batch_tokens: how many pieces, with padding, a batch may have.
     """
+    check_flag("normalize", normalize)
     if not hasattr(batch_tokens, "__index__") or batch_tokens < 1:
         raise ValueError(
             f"`batch_tokens` must be a whole number of at least 1. Received: batch_tokens={batch_tokens!r}"

@@ -2,6 +2,7 @@
 
 import dataclasses
 import json
+import os
 from pathlib import Path
 from typing import Annotated
 
@@ -16,7 +17,7 @@ from keras_bert_cli.first_look import look_at_file, refuse_for_lines
 def predict(
     source: Annotated[
         Path,
-        typer.Argument(exists=True, help="The folder of a finetune run, or the .keras file or the export of a task."),
+        typer.Argument(help="The folder of a finetune run, or the .keras file or the export of a task."),
     ],
     file: Annotated[
         Path,
@@ -51,6 +52,12 @@ def predict(
     answer for each row.
     """
     options.check_inference(engine, dtype)
+    if not os.path.exists(source):
+        raise FileNotFoundError(
+            "There is no file or folder at the path of the task. Name a run of `keras-bert finetune`, or the .keras "
+            "file or the export of a task. A model such as minilm has no task: train one with `finetune`. "
+            f"Received: {str(source)!r}"
+        )
     asked = format or delimiter
     if str(file) in ("-", "/dev/stdin"):  # a table is read from a file
         file = Path("/dev/stdin" if asked else "-")

@@ -37,7 +37,8 @@ def test_log_lines_come_now_and_then(monkeypatch, caplog, total, lines):
     assert len(caplog.messages) in lines
     assert caplog.messages[0].startswith("Epoch 1: step ")
     assert caplog.messages[0].endswith(", loss 0.5")
-    assert ("minutes left" in caplog.messages[-1]) is (total is not None)
+    assert (" left" in caplog.messages[-1]) is (total is not None)
+    assert ("less than a minute left" in caplog.messages[-1]) is (total == 1000)
 
 
 def test_no_more_log_lines_than_hundredths(monkeypatch, caplog):

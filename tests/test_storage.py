@@ -60,7 +60,7 @@ def test_whole_numbers_of_numpy(tmp_path):
     data = {"epochs": np.int64(3), "sizes": (np.int32(1), 2)}
     storage.write_json(tmp_path / "settings.json", data)
     assert storage.read_json(tmp_path / "settings.json") == storage.as_read(data) == {"epochs": 3, "sizes": [1, 2]}
-    with pytest.raises(TypeError, match="cannot be interpreted as an integer"):
+    with pytest.raises(TypeError, match=r"type set cannot be written as JSON.* Received: \{3\}"):
         storage.write_json(tmp_path / "settings.json", {"epochs": {3}})
 
 

@@ -11,6 +11,7 @@ import keras
 
 from keras_bert import kernels
 from keras_bert.bert import Bert
+from keras_bert.checks import check_flag
 from keras_bert.compat import saving_with
 from keras_bert.exports.encoder_part import encoder
 from keras_bert.exports.manifest import facts_of, int8_facts, write_manifest
@@ -75,6 +76,8 @@ def export(
     TensorShape([1, 128])
     """
     need_tensorflow("`keras_bert.export`", "tensorflow_text")
+    for name, value in (("overwrite", overwrite), ("attention", attention), ("force", force)):
+        check_flag(name, value)
     if serving is not None:
         need("tensorflow_serving", "`export` with `serving`", "serving")
     bert = _check(model, directory, version, dtype)

@@ -11,7 +11,7 @@ from keras_bert.storage.paths import is_remote
 
 def write_json(path: str | os.PathLike, data: Any) -> None:
     """Write a JSON file; an interrupted write leaves the old one. Whole numbers may be numpy's."""
-    write_text(path, json.dumps(data, indent=2, ensure_ascii=False, default=operator.index) + "\n")
+    write_text(path, json.dumps(data, indent=2, ensure_ascii=False, default=_whole) + "\n")
 
 
 def as_read(data: Any) -> Any:
@@ -20,7 +20,18 @@ def as_read(data: Any) -> Any:
     >>> as_read({"columns": ("text", 0)})
     {'columns': ['text', 0]}
     """
-    return json.loads(json.dumps(data, default=operator.index))
+    return json.loads(json.dumps(data, default=_whole))
+
+
+def _whole(value: Any) -> int:
+    """A whole number of numpy in Python's type."""
+    try:
+        return operator.index(value)
+    except TypeError:
+        raise TypeError(
+            f"A value of the type {type(value).__name__} cannot be written as JSON. Use numbers, strings, lists and "
+            f"dicts. Received: {value!r}"
+        ) from None
 
 
 def read_json(path: str | os.PathLike) -> dict[str, Any]:

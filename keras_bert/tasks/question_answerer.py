@@ -119,9 +119,9 @@ class QuestionAnswerer(Task):
         name: str | None = None,
     ) -> None:
         check_bert(bert)
-        if null_threshold is not None and (not isinstance(null_threshold, Real) or math.isnan(null_threshold)):
+        if null_threshold is not None and (not isinstance(null_threshold, Real) or not math.isfinite(null_threshold)):
             raise ValueError(
-                "`null_threshold` must be a number. Leave it out, so that every question is answered. "
+                "`null_threshold` must be a finite number. Leave it out, so that every question is answered. "
                 f"Received: null_threshold={null_threshold!r}"
             )
 

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from keras_bert.bert import Bert
+from keras_bert.checks import check_flag
 from keras_bert.model import HeadedModel
 from keras_bert.weights.export_folder import check_no_runtime_model
 from keras_bert.weights.heads import assign_head, load_head, load_saved
@@ -19,6 +20,7 @@ class SavedTask(HeadedModel):
     heads: tuple[str, ...] = ()  # the layers of the head, as weights/tables.py calls them
 
     def __init__(self, bert: Bert, inputs: Any, logits: Any, *, freeze: bool = False, name: str | None = None) -> None:
+        check_flag("freeze", freeze)
         super().__init__(bert, inputs, logits, name=name)
         if freeze:  # not a setting of the task: the encoder knows what is frozen, and can be unfrozen
             bert.freeze()

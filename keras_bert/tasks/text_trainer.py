@@ -17,7 +17,7 @@ from keras_bert.tasks.finetune_recipe import FinetuneRecipe
 from keras_bert.tasks.fitting.callback_order import in_order
 from keras_bert.tasks.fitting.chosen_recipe import KERAS_BATCH_SIZE, ChosenRecipe
 from keras_bert.tasks.fitting.epoch_position import EpochPosition, check_initial_step, check_resumable
-from keras_bert.tasks.fitting.validation import Validation, is_weighted_mean, means_of_ids
+from keras_bert.tasks.fitting.validation import Validation, check_loss, is_weighted_mean, means_of_ids
 from keras_bert.tasks.metrics.scores import Scores
 from keras_bert.tasks.readers import RowStream
 from keras_bert.tasks.rows.labelled_rows import LabelledRows
@@ -114,7 +114,7 @@ class TextTrainer(Student):
         distillation: Distillation | None = None,
         **options: Any,
     ) -> keras.callbacks.History:
-        """As Keras's, on text.
+        """As Keras's, on text. After an epoch whose loss is NaN or infinite, it logs a warning and stops.
 
         Args:
             x: columns, a table, or the rows of a file; also a stream of them, as `stream_rows` returns it.
@@ -174,6 +174,8 @@ class TextTrainer(Student):
         self.check_learnable(examples)
         self.check_batch_size(examples, batch_size)
         chosen.check_targets(self, examples.targets, class_weight)
+        if not (chosen.compiles or chosen.continues or self.is_distributed or isinstance(x, RowStream)):
+            check_loss(self, examples, batch_size)
         own_loss = (chosen.compiles or self.recipe is not None) and is_weighted_mean(self.default_loss())
         fills = own_loss and lesson is None and not self.compares_rows
         splits = splits_fit_on_jax(len(examples), batch_size, self.variables, fills=fills)

@@ -207,12 +207,14 @@ class TokenTagger(Task):
                 f"The label {stray!r} is not 'O' and has no prefix such as 'B-', unlike other labels. Correct it, or "
                 f"leave it out. Received: labels={self.labels}"
             )
-        if not has_entities(self.labels) and has_entities(label.upper() for label in self.labels):
+        meant = [f"{label[:1].upper()}{label[1:2].replace('_', '-')}{label[2:]}" for label in self.labels]
+        if not has_entities(self.labels) and has_entities(meant):
+            label, right = next((one, two) for one, two in zip(self.labels, meant, strict=True) if one != two)
             logger.warning(
                 "The labels are learned as tags of single words. To learn entities, write O, B- and I- in capital "
-                "letters. Received: labels=%s",
-                self.labels,
-            )
+                "letters and with a hyphen, such as %r in place of %r. Received: labels=%s",
+                right, label, self.labels,
+            )  # fmt: skip
         learned = np.unique(np.asarray(examples.targets.flat_values)[np.asarray(examples.weights.flat_values) > 0])
         if len(learned) < 2:
             raise ValueError(

@@ -3,6 +3,8 @@
 from dataclasses import dataclass
 from typing import Any
 
+from keras_bert.checks import check_flag
+
 
 @dataclass(frozen=True)
 class TextRules:
@@ -11,6 +13,12 @@ class TextRules:
     lowercase: bool = True
     strip_accents: bool | None = None  # None: as lowercase
     split_cjk: bool = True
+
+    def __post_init__(self) -> None:
+        check_flag("lowercase", self.lowercase)
+        check_flag("split_cjk", self.split_cjk)
+        if self.strip_accents is not None:
+            check_flag("strip_accents", self.strip_accents)
 
     @classmethod
     def of(cls, preprocessor: Any) -> "TextRules":

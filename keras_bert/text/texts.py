@@ -20,6 +20,7 @@ def as_texts(texts: Any) -> Any:
     if rank_of(texts) == 0:
         texts = texts.item()
         return tf.constant(utf8(texts, ""), tf.string)
+    texts = texts.to_pylist() if hasattr(texts, "to_pylist") and rank_of(texts) == 1 else texts  # a column of pyarrow
     if hasattr(texts, "element_spec"):
         raise TypeError(
             "Texts must not be a tf.data.Dataset here. Use dataset.map(preprocessor), or pass "
@@ -31,7 +32,8 @@ def as_texts(texts: Any) -> Any:
             f"Received: {type(texts).__name__} with the keys {', '.join(map(str, texts))}"
         )
     refuse_lazy(texts)
-    if isinstance(texts, Set) or not hasattr(texts, "__iter__"):
+    refuse_row(texts)
+    if isinstance(texts, Set) or not (hasattr(texts, "__iter__") or has_names(texts)):
         utf8(texts, "")  # which raises, since this is no string
     if rank_of(texts) > 1:  # iterating over a DataFrame would return the names of its columns
         if has_names(texts):
@@ -65,6 +67,15 @@ def refuse_lazy(values: Any) -> None:
     """Refuse a table that has not been computed, such as a LazyFrame of polars."""
     if hasattr(type(values), "collect"):  # pandas has an attribute for each column
         raise TypeError(f"A lazy table has no rows yet. Pass table.collect(). Received: {type(values).__name__}")
+
+
+def refuse_row(values: Any) -> None:
+    """Refuse a row of a pandas table in place of a column. It is one if a label of its index is the name "text"."""
+    if hasattr(values, "iloc") and rank_of(values) == 1 and "text" in values.index:
+        raise TypeError(
+            "A row of a table was passed in place of a column. Pass its text, row['text'], or the column, "
+            f"table['text']. Received: a {type(values).__name__} with the index {', '.join(map(str, values.index[:8]))}"
+        )
 
 
 def _checked(texts: Any) -> Any:

@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from keras_bert.checks import check_flag
 from keras_bert.lazy import tf
 from keras_bert.text.normalizer import Normalizer
 from keras_bert.text.offsets import Aligner
@@ -46,6 +47,7 @@ class Tokenizer:
         special_tokens_in_text: bool = False,
         max_word_length: int = MAX_CHARACTERS,
     ) -> None:
+        check_flag("special_tokens_in_text", special_tokens_in_text)
         if not 1 <= max_word_length <= MAX_CHARACTERS:
             raise ValueError(
                 f"`max_word_length` must be from 1 to {MAX_CHARACTERS} characters. Use a number in between. "

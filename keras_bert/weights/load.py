@@ -10,6 +10,7 @@ from typing import Any
 import keras
 
 from keras_bert.bert import Bert
+from keras_bert.checks import check_flag
 from keras_bert.installation import has_tensorflow
 from keras_bert.layers.dense import blank_weights
 from keras_bert.text.preprocessor import Preprocessor
@@ -63,6 +64,8 @@ def load(
     4385920
     """
     check_dtype(dtype)
+    check_flag("weights", weights)
+    check_flag("local_only", local_only)
     release = zoo.find(source) if isinstance(source, str) else None
     if release is not None and not weights:
         return Bert(release.config, dtype=dtype)

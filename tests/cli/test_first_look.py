@@ -36,6 +36,7 @@ REFUSED = {
     "predict priced lines.txt": "lines.txt: Line 1 has 1 column instead of 2",
     "predict killed.partial rows.tsv": "The run is not finished. Repeat its command, which resumes it",
     "predict lost rows.tsv": "The folder of the run has no model.keras",
+    "predict minilm rows.tsv": "There is no file or folder at the path of the task. Name a run of `keras-bert",
     "predict texts rows.tsv": "The model is neither a finished folder",
     "evaluate run --data rows.jsonl --no-header": "are for tsv and csv files. Leave them out. Received: rows.jsonl",
     "predict run rows.tsv --text wrong": "rows.tsv has no column 'wrong'",

@@ -5,6 +5,7 @@ import re
 import keras
 import numpy as np
 import pytest
+import tensorflow as tf
 
 from keras_bert.tasks import readers
 from keras_bert.tasks.columns.text_columns import split_columns
@@ -210,11 +211,35 @@ def batch(task, *given):
     return x["input_word_ids"].numpy().tolist(), y.numpy().tolist()
 
 
+def test_columns_of_pyarrow():
+    pyarrow = pytest.importorskip("pyarrow")
+    task = small_task("classifier")
+    table = pyarrow.table({"text": TEXTS, "label": ["negative", "positive", "negative", "positive"]})
+    expected = batch(task, TEXTS, ["negative", "positive", "negative", "positive"])
+    assert batch(task, table, None) == batch(task, table["text"], table["label"]) == expected
+    assert np.array_equal(task.bert.embed(table["text"]), task.bert.embed(TEXTS))
+    with pytest.raises(TypeError, match=r"must be one column of strings. Pass table\[name\]"):
+        task.bert.embed(table)
+
+
+def test_labels_with_an_axis_of_one_in_a_tf_data():
+    task = small_task("classifier")
+    expected = batch(task, TEXTS, [0, 1, 0, 1])
+    rows = tf.data.Dataset.from_tensor_slices((TEXTS, [[0], [1], [0], [1]]))
+    assert batch(task, rows, None) == batch(task, rows.batch(2), None) == expected
+
+
+def test_ragged_words():
+    task = small_task("tagger")
+    words, tags = [["anna", "lives"], ["rome"]], [["O", "O"], ["O"]]
+    assert batch(task, tf.ragged.constant(words), tf.ragged.constant(tags)) == batch(task, words, tags)
+
+
 def test_bad_columns():
     task = small_task("classifier")
     wrong = {
         "text at index 1 is missing": ([*TEXTS[:1], None], [0, 1]),
-        "text at index 0 is missing": ([float("nan"), "a"], [0, 1]),
+        r"text at index 0 is missing. Fill it in, or leave it out\.": ([float("nan"), "a"], [0, 1]),
         "surrogate pair.* at position 1 of the text at index 1": (["a", "b\ud83d"], [0, 1]),
         "`x` of length 3, `y` of length 2": (["a", "b", "c"], [0, 1]),
         "Pass at least one": ([], []),

@@ -212,6 +212,6 @@ def test_bad_examples():
         task.fit(["who?"], ["a"], verbose=0)
     with pytest.raises(TypeError, match="must be a Bert"):
         QuestionAnswerer("base")
-    for threshold in ("high", float("nan")):
-        with pytest.raises(ValueError, match="`null_threshold` must be a number"):
+    for threshold in ("high", float("nan"), float("inf"), -float("inf")):
+        with pytest.raises(ValueError, match="`null_threshold` must be a finite number"):
             QuestionAnswerer(task.bert, null_threshold=threshold)

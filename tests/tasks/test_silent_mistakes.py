@@ -6,6 +6,7 @@ import pandas as pd
 import pytest
 import tensorflow as tf
 
+from keras_bert import Preprocessor, export, load
 from keras_bert.tasks.columns.text_columns import split_columns
 from keras_bert.tasks.decoding.answer_spans import answer_spans
 from keras_bert.tasks.finetune_recipe import FinetuneRecipe
@@ -100,6 +101,46 @@ def test_entities_without_prefixes():
     task = TokenTagger(small_bert(), labels=("O", "PER", "LOC"))
     with pytest.raises(ValueError, match=r"Row 0 has entities, for which .* 'B-PER' and 'I-PER'"):
         task.fit(["Anna lives in Rome."], [[(0, 4, "PER")]], verbose=0)
+
+
+def test_entities_with_an_underscore(caplog):
+    task = TokenTagger(small_bert(), labels=("O", "B_PER", "I_PER"))
+    task.fit([["anna", "lives"]], [["B_PER", "O"]], epochs=1, verbose=0)
+    assert "with a hyphen, such as 'B-PER' in place of 'B_PER'" in caplog.text
+
+
+def test_the_label_that_other_packages_ignore():
+    task = TokenTagger(small_bert(), labels=("NOUN", "VERB"))
+    with pytest.raises(ValueError, match=r"position 1 of row 0 is -100, .* Give each word one label.* Received: -100"):
+        task.fit([["anna", "lives"]], [[0, -100]], verbose=0)
+
+
+def test_a_row_of_a_table():
+    task = TextClassifier(small_bert(), labels=("bad", "good"))
+    table = pd.DataFrame({"text": ["good", "bad"], "label": ["good", "bad"]})
+    for ask in (task.classify, task.bert.embed):
+        with pytest.raises(TypeError, match=r"A row of a table .*row\['text'\].* Received: a Series with"):
+            ask(table.iloc[0])
+        assert len(ask(table["text"])) == len(ask(table.set_index("label")["text"])) == 2
+
+
+def test_texts_in_place_of_true_and_false():
+    bert = small_bert()
+    for name, make in {
+        "normalize": lambda value: bert.embed(["a"], normalize=value),
+        "lowercase": lambda value: Preprocessor(bert.preprocessor.vocabulary, lowercase=value),
+        "strip_accents": lambda value: Preprocessor(bert.preprocessor.vocabulary, strip_accents=value),
+        "split_cjk": lambda value: Preprocessor(bert.preprocessor.vocabulary, split_cjk=value),
+        "special_tokens_in_text": lambda value: Preprocessor(
+            bert.preprocessor.vocabulary, special_tokens_in_text=value
+        ),
+        "freeze": lambda value: TextRegressor(bert, freeze=value),
+        "weights": lambda value: load("tiny", weights=value),
+        "local_only": lambda value: load("tiny", weights=False, local_only=value),
+        "overwrite": lambda value: export(bert, "nowhere", overwrite=value),
+    }.items():
+        with pytest.raises(ValueError, match=f"`{name}` must be True or False. Received: {name}='no'"):
+            make("no")
 
 
 def test_entities_in_small_letters(caplog):
@@ -240,8 +281,9 @@ def test_numbers_that_are_far_from_0_and_close_to_each_other():
 @pytest.mark.usefixtures("eager")
 def test_a_loss_that_diverges(caplog):
     task = TextRegressor(small_bert())
-    task.fit(TEXTS, [1e30, -1e30, 1e30, -1e30], verbose=0)
-    assert "The loss of epoch 1 is inf, so the weights are damaged. Load the model again" in caplog.text
+    history = task.fit(TEXTS, [1e30, -1e30, 1e30, -1e30], epochs=3, verbose=0).history
+    assert "The loss of epoch 1 is inf, so the weights are damaged, and training stops. Load the" in caplog.text
+    assert history["loss"] == [float("inf")]
 
 
 @pytest.mark.usefixtures("eager")

@@ -160,6 +160,23 @@ def test_a_loss_that_does_not_fit(kind):
     task.compile("sgd", "mse")
     with pytest.raises(ValueError, match=r"does not accept its targets.*default_loss.*Received: loss='mse', targets"):
         task.evaluate(*columns(kind), verbose=0)
+    with pytest.raises(ValueError, match=r"[Tt]he `?loss`? .*does not accept .*Received: .*mse"):
+        task.fit(*columns(kind), verbose=0)
+
+
+@pytest.mark.usefixtures("eager")
+def test_an_error_of_a_loss_itself():
+    """It is shown as it is: only what a backend raises for other shapes says that the loss does not fit."""
+
+    def broken(y, logits):
+        return {}["a name that is not there"]
+
+    task = small_task("classifier")
+    for loss, error in ((broken, KeyError), ("msee", ValueError)):
+        task.compile("sgd", loss)
+        for use in (task.fit, task.evaluate):
+            with pytest.raises(error, match=r"not there|Could not interpret loss identifier: msee"):
+                use(*columns("classifier"), verbose=0)
 
 
 @pytest.mark.usefixtures("eager")

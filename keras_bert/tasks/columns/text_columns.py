@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from keras_bert.text.texts import has_names, rank_of, utf8
+from keras_bert.text.texts import has_names, rank_of, refuse_row, utf8
 
 
 def column(values: Any, what: str = "text") -> list[str]:
@@ -19,7 +19,7 @@ def column(values: Any, what: str = "text") -> list[str]:
     rows = rows_of(values, what)
     for row, text in enumerate(rows):
         if is_missing(text):
-            raise ValueError(f"The {what} at index {row} is missing. Drop the row, or write ''. Received: {text!r}")
+            raise ValueError(f"The {what} at index {row} is missing. Fill it in, or leave it out. Received: {text!r}")
         if isinstance(text, bytes):
             rows[row] = _decoded(text, f"{what} at index {row}")
         elif isinstance(text, str):
@@ -66,6 +66,8 @@ def two_columns(x: Any, first: str, second: str) -> tuple[Any, Any]:
 
 def rows_of(values: Any, what: str) -> list[Any]:
     """The rows of a column of any type."""
+    if hasattr(values, "row_splits"):  # a RaggedTensor of TensorFlow
+        values = values.to_list()
     rank = rank_of(values)
     if isinstance(values, str | bytes | Mapping | set | frozenset) or not isinstance(values, Iterable) or rank == 0:
         raise TypeError(
@@ -77,12 +79,17 @@ def rows_of(values: Any, what: str) -> list[Any]:
             f"A whole table was passed in place of one column. Pass the column with each {what}, as in table[name]. "
             f"Received: {type(values).__name__}"
         )
+    refuse_row(values)
+    if hasattr(values, "to_pylist"):  # a column of pyarrow
+        return values.to_pylist()
     values = values.numpy() if hasattr(values, "numpy") else values
     return list(values.tolist() if hasattr(values, "tolist") else values)
 
 
 def flat(values: Any) -> Any:
-    """An array [n, 1], as Keras takes targets too, as [n]; other values as they are."""
+    """An array or a list of numbers [n, 1], as Keras takes targets too, as [n]; other values as they are."""
+    if isinstance(values, list) and all(isinstance(row, list) and len(row) == 1 for row in values):
+        return [row[0] for row in values] if all(isinstance(row[0], int | float) for row in values) else values
     shape: Any = getattr(values, "shape", ())
     return values[:, 0] if len(shape) == 2 and shape[1] == 1 and not has_names(values) else values
 

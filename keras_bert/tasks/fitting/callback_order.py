@@ -28,7 +28,7 @@ def in_order(callbacks: Any) -> list[Any]:
     averages = [one for one in given if isinstance(one, first)] or [AveragedWeights()]
     scores = [one for one in given if isinstance(one, second)]
     others = [one for one in given if not isinstance(one, (*first, *second))]
-    return [*averages, *scores, ScoreModes(others), *others, DivergenceWarning()]
+    return [*averages, *scores, ScoreModes(others), *others, StopIfDiverged()]
 
 
 class ScoreModes(keras.callbacks.Callback):
@@ -52,13 +52,14 @@ class ScoreModes(keras.callbacks.Callback):
                 callback.mode = "min" if name in LOWER_IS_BETTER else "max"
 
 
-class DivergenceWarning(keras.callbacks.Callback):
-    """Says that a loss is no longer finite, which a training on one device would not say."""
+class StopIfDiverged(keras.callbacks.Callback):
+    """Ends the training after an epoch whose loss is not finite, as `keras.callbacks.TerminateOnNaN` ends it."""
 
     def on_epoch_end(self, epoch: int, logs: Any = None) -> None:
         loss = (logs or {}).get("loss", 0.0)
         if not math.isfinite(loss):
             logger.warning(
-                "The loss of epoch %d is %s, so the weights are damaged. Load the model again, and train it with a "
-                "lower learning rate.", epoch + 1, loss
+                "The loss of epoch %d is %s, so the weights are damaged, and training stops. Load the model again, and "
+                "train it with a lower learning rate.", epoch + 1, loss
             )  # fmt: skip
+            self.model.stop_training = True

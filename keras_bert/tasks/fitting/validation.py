@@ -8,6 +8,9 @@ import keras
 import numpy as np
 from keras import ops
 
+from keras_bert.lazy import tf
+from keras_bert.tasks.student import Student
+
 CHUNK = 1024  # rows whose loss and metrics are computed at a time, as one batch
 
 
@@ -112,20 +115,41 @@ def means_of(task: Any, examples: Any, logits: list[np.ndarray]) -> dict[str, fl
         by_weight = is_weighted_mean(task.loss) and weight is not None
         count = float(ops.sum(weight)) if by_weight else len(index)
         if count:
-            try:
-                loss = float(task.held_out_loss(examples, y, batch, weight))
-            except Exception as error:
-                if task.loss is None or task.recipe is not None:  # the loss is not the user's
-                    raise
-                raise ValueError(
-                    f"The loss that this {type(task).__name__} was compiled with does not accept its targets and "
-                    "logits. Compile it with loss=task.default_loss(), or leave out `compile`. Received: "
-                    f"loss={task.loss!r}, targets of shape {list(y.shape)}, logits of shape {list(batch.shape)}"
-                ) from error
-            sums["loss"] += loss * count, count
+            sums["loss"] += _batch_loss(task, examples, y, batch, weight) * count, count
         found = task.compute_metrics(None, y, batch, weight)
     means = {name: float(total / count) if count else 0.0 for name, (total, count) in sums.items()}
     return means | {name: float(value) for name, value in found.items() if name != "loss"}
+
+
+def _batch_loss(task: Any, examples: Any, y: Any, logits: Any, weight: Any) -> float:
+    """The loss of a batch; an error that names the `loss` of the user if it does not fit the task's outputs."""
+    if task.loss is None or task.recipe is not None:  # the loss is not the user's
+        return float(task.held_out_loss(examples, y, logits, weight))
+    if isinstance(task.loss, str):
+        keras.losses.get(task.loss)  # Keras's own error for an unknown name
+    # Keras and the backends raise these where shapes or types do not fit. Any other error is of the loss itself.
+    of_backend: Any = RuntimeError if keras.backend.backend() == "torch" else ()
+    if keras.backend.backend() == "tensorflow":
+        of_backend = tf.errors.InvalidArgumentError
+    try:
+        return float(task.held_out_loss(examples, y, logits, weight))
+    except (ValueError, TypeError, of_backend) as error:
+        raise ValueError(
+            f"The `loss` that this {type(task).__name__} was compiled with does not accept its targets and "
+            "logits. Compile it with loss=task.default_loss(), or leave out `compile`. Received: "
+            f"loss={task.loss!r}, targets of shape {list(y.shape)}, logits of shape {list(logits.shape)}"
+        ) from error
+
+
+def check_loss(task: Any, examples: Any, batch_size: int) -> None:
+    """Compute the user's loss of a batch of zeros, which shows whether it fits the task before training begins."""
+    if task.loss is None or task.compares_rows or type(task).compute_loss is not Student.compute_loss:
+        return
+    index = np.arange(min(batch_size, len(examples)))
+    x, y, weight = keras.tree.map_structure(np.asarray, examples.batch(index))
+    length = x["input_word_ids"].shape[-1]
+    logits = np.zeros((len(index), *(size or length for size in task.output_shape[1:])), "float32")
+    _batch_loss(task, examples, _tensor(y), ops.convert_to_tensor(logits), _tensor(weight))
 
 
 def is_weighted_mean(loss: Any) -> bool:
