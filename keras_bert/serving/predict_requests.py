@@ -159,8 +159,8 @@ def _collect(name: str, value: Any, read: Callable[..., Any], flat: list[Any], r
         return ()
     if not isinstance(value, list):
         raise BadRequest(
-            f"`{name}` needs a list{' of lists' * (rank - 1)} where it has a {type(value).__name__}. Received: "
-            f"{type(value).__name__}"
+            f"`{name}` has a {type(value).__name__} where a list{' of lists' * (rank - 1)} is needed. "
+            f"Put it in brackets. Received: {type(value).__name__}"
         )
     shapes = {_collect(name, one, read, flat, rank - 1) for one in value}
     if len(shapes) > 1:

@@ -82,6 +82,7 @@ def test_clients(exports, ports, name, tmp_path, monkeypatch, capsys):
     rest, said = run("rest")
     _assert_row(json.loads(said), expected)
     grpc, said = run("grpc")
+    assert "b'" not in said  # text is printed as text: b'\xec\x84\x9c' cannot be read
     outputs = dict(line.split(" ", 1) for line in said.splitlines())
     _assert_row({key: ast.literal_eval(rows)[0] for key, rows in outputs.items()}, expected)
     with urllib.request.urlopen(f"http://127.0.0.1:{ports['rest']}/v1/models/{name}/metadata", timeout=60) as answer:

@@ -163,7 +163,7 @@ GARBAGE = [
     ({"instances": [{"b64": "é"}]}, "b64"),
     ({"instances": [{"texts": "w1"}]}, r"['text']. Received: ['texts'] in row 0"),
     ({"inputs": {"texts": ["w1"]}}, "takes the inputs ['text']"),
-    ({"inputs": "w1"}, "`text` needs a list where it has a str."),
+    ({"inputs": "w1"}, "`text` has a str where a list is needed. Put it in brackets."),
     ({"instances": ["w1"], "signature_name": "other"}, "`signature_name` must be one of"),
     ({"instances": ["w1"], "signature_name": []}, "`signature_name` must be one of"),
     ({"signature_name": "pair", "inputs": {"text": ["w1"], "text_pair": []}}, "same number of rows"),
