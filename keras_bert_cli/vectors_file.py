@@ -2,6 +2,7 @@
 
 import hashlib
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 
@@ -16,10 +17,8 @@ def write_vectors(file: Path, vectors: Any, texts: list[str], bert: Any) -> None
 
     known = {"sha256_of_texts": _digest(texts), "sha256_of_model": _digest_of_model(bert)}
     with new_file(str(file)) as temporary, open(temporary, "wb") as array:
-        # np.save would write with `tofile`, whose errors do not say why: no space left, for example
-        vectors = np.ascontiguousarray(vectors)
-        np.lib.format.write_array_header_1_0(array, np.lib.format.header_data_from_array_1_0(vectors))
-        array.write(vectors.data)
+        # Of a file, np.save would only use the number, and its errors would not say why: no space left, for example.
+        np.save(SimpleNamespace(write=array.write), vectors)
     write_json(beside(file), known | {"file": _state(file)})
 
 

@@ -114,7 +114,7 @@ class TextTrainer(Student):
         distillation: Distillation | None = None,
         **options: Any,
     ) -> keras.callbacks.History:
-        """As Keras's, on text. After an epoch whose loss is NaN or infinite, it logs a warning and stops.
+        """As Keras's, on text. On one device, it stops after an epoch whose loss is NaN or infinite.
 
         Args:
             x: columns, a table, or the rows of a file; also a stream of them, as `stream_rows` returns it.

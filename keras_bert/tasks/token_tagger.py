@@ -209,7 +209,9 @@ class TokenTagger(Task):
             )
         meant = [f"{label[:1].upper()}{label[1:2].replace('_', '-')}{label[2:]}" for label in self.labels]
         if not has_entities(self.labels) and has_entities(meant):
-            label, right = next((one, two) for one, two in zip(self.labels, meant, strict=True) if one != two)
+            label, right = next(
+                (one, two) for one, two in zip(self.labels, meant, strict=True) if one != two and "-" in two
+            )
             logger.warning(
                 "The labels are learned as tags of single words. To learn entities, write O, B- and I- in capital "
                 "letters and with a hyphen, such as %r in place of %r. Received: labels=%s",

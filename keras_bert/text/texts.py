@@ -1,6 +1,7 @@
 """The forms in which users pass texts, as one checked string tensor."""
 
 from collections.abc import Mapping, Set
+from numbers import Integral
 from typing import Any
 
 from keras_bert.text.tensors import tf
@@ -70,8 +71,8 @@ def refuse_lazy(values: Any) -> None:
 
 
 def refuse_row(values: Any) -> None:
-    """Refuse a row of a pandas table in place of a column. It is one if a label of its index is the name "text"."""
-    if hasattr(values, "iloc") and rank_of(values) == 1 and "text" in values.index:
+    """Refuse a row of a pandas table in place of a column: its name is a number, and "text" is in its index."""
+    if hasattr(values, "iloc") and isinstance(values.name, Integral) and "text" in values.index:
         raise TypeError(
             "A row of a table was passed in place of a column. Pass its text, row['text'], or the column, "
             f"table['text']. Received: a {type(values).__name__} with the index {', '.join(map(str, values.index[:8]))}"

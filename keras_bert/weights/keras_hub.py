@@ -123,11 +123,11 @@ def _rules(vocabulary: Vocabulary, folder: Path) -> TextRules:
             f"{folder / 'tokenizer.json'} has a tokenizer that does not split words, or does not mark pieces with ##. "
             f"Load it with keras_hub. Received: split={split}, suffix_indicator={suffix!r}"
         )
-    lowercase, strip = settings.get("lowercase", False), settings.get("strip_accents", False)
+    lowercase, strip = bool(settings.get("lowercase")), bool(settings.get("strip_accents"))
     # KerasHub writes strip_accents=False for Google's uncased vocabularies too, which were learnt without accents.
     if lowercase and not strip and read_json(folder / "metadata.json").get("written_by") != _MAKER:
         strip = not keeps_accents(vocabulary)
-    return TextRules(lowercase, None if strip == lowercase else strip, settings.get("split_on_cjk", True))
+    return TextRules(lowercase, None if strip == lowercase else strip, bool(settings.get("split_on_cjk", True)))
 
 
 def _task(folder: Path, config: BertConfig) -> dict[str, Head]:

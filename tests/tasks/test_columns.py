@@ -239,7 +239,7 @@ def test_bad_columns():
     task = small_task("classifier")
     wrong = {
         "text at index 1 is missing": ([*TEXTS[:1], None], [0, 1]),
-        r"text at index 0 is missing. Fill it in, or leave it out\.": ([float("nan"), "a"], [0, 1]),
+        r"text at index 0 is missing. Fill it in, or drop its row\.": ([float("nan"), "a"], [0, 1]),
         "surrogate pair.* at position 1 of the text at index 1": (["a", "b\ud83d"], [0, 1]),
         "`x` of length 3, `y` of length 2": (["a", "b", "c"], [0, 1]),
         "Pass at least one": ([], []),

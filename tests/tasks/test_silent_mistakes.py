@@ -111,7 +111,7 @@ def test_entities_with_an_underscore(caplog):
 
 def test_the_label_that_other_packages_ignore():
     task = TokenTagger(small_bert(), labels=("NOUN", "VERB"))
-    with pytest.raises(ValueError, match=r"position 1 of row 0 is -100, .* Give each word one label.* Received: -100"):
+    with pytest.raises(ValueError, match=r"position 1 of row 0 is -100, .* give each word one label.* Received: -100"):
         task.fit([["anna", "lives"]], [[0, -100]], verbose=0)
 
 
@@ -122,6 +122,7 @@ def test_a_row_of_a_table():
         with pytest.raises(TypeError, match=r"A row of a table .*row\['text'\].* Received: a Series with"):
             ask(table.iloc[0])
         assert len(ask(table["text"])) == len(ask(table.set_index("label")["text"])) == 2
+        assert len(ask(pd.Series(["good", "bad"], index=["text", "title"]))) == 2
 
 
 def test_texts_in_place_of_true_and_false():

@@ -198,12 +198,11 @@ def test_a_run_equals_one_on_tensorflow(folder, eight, expected):
     assert np.abs(eight[1] - weights(keras_bert.Pretrainer.load(folder / "source"))).max() > 1e-3
 
 
-def test_a_run_that_is_asked_to_stop_resumes_with_the_same_bits(folder, eight, call):
+def test_a_run_that_is_asked_to_stop_resumes_with_the_same_bits(folder, eight):
     """At a step between two checkpoints, so the state is saved then."""
     ended(started(folder, "stopped", "auto", 2, 0, 7, "SIGTERM", **EIGHT), exit_code=128 + 15)
     assert len(read_metrics(f"{folder}/stopped/metrics.jsonl")) == 7
-    call(one_run.main, folder, "stopped", "auto", 2, 0)
-    losses, found = results(folder, "stopped")
+    losses, found = run(folder, "stopped", "auto", 2, 0, **EIGHT)
     assert losses == eight[0]
     np.testing.assert_array_equal(found, eight[1])
 

@@ -19,7 +19,7 @@ def column(values: Any, what: str = "text") -> list[str]:
     rows = rows_of(values, what)
     for row, text in enumerate(rows):
         if is_missing(text):
-            raise ValueError(f"The {what} at index {row} is missing. Fill it in, or leave it out. Received: {text!r}")
+            raise ValueError(f"The {what} at index {row} is missing. Fill it in, or drop its row. Received: {text!r}")
         if isinstance(text, bytes):
             rows[row] = _decoded(text, f"{what} at index {row}")
         elif isinstance(text, str):

@@ -53,11 +53,15 @@ class ScoreModes(keras.callbacks.Callback):
 
 
 class StopIfDiverged(keras.callbacks.Callback):
-    """Ends the training after an epoch whose loss is not finite, as `keras.callbacks.TerminateOnNaN` ends it."""
+    """Like `keras.callbacks.TerminateOnNaN`, but at the end of an epoch.
+
+    In float16, Keras skips steps that are not finite, and the weights stay good.
+    """
 
     def on_epoch_end(self, epoch: int, logs: Any = None) -> None:
         loss = (logs or {}).get("loss", 0.0)
-        if not math.isfinite(loss):
+        scaled = isinstance(self.model.optimizer, keras.optimizers.LossScaleOptimizer)
+        if not math.isfinite(loss) and not scaled:
             logger.warning(
                 "The loss of epoch %d is %s, so the weights are damaged, and training stops. Load the model again, and "
                 "train it with a lower learning rate.", epoch + 1, loss

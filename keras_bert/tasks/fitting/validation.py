@@ -10,6 +10,7 @@ from keras import ops
 
 from keras_bert.lazy import tf
 from keras_bert.tasks.student import Student
+from keras_bert.wording import first_line
 
 CHUNK = 1024  # rows whose loss and metrics are computed at a time, as one batch
 
@@ -127,7 +128,7 @@ def _batch_loss(task: Any, examples: Any, y: Any, logits: Any, weight: Any) -> f
         return float(task.held_out_loss(examples, y, logits, weight))
     if isinstance(task.loss, str):
         keras.losses.get(task.loss)  # Keras's own error for an unknown name
-    # Keras and the backends raise these where shapes or types do not fit. Any other error is of the loss itself.
+    # Keras and the backends raise these where shapes or types do not fit.
     of_backend: Any = RuntimeError if keras.backend.backend() == "torch" else ()
     if keras.backend.backend() == "tensorflow":
         of_backend = tf.errors.InvalidArgumentError
@@ -137,7 +138,8 @@ def _batch_loss(task: Any, examples: Any, y: Any, logits: Any, weight: Any) -> f
         raise ValueError(
             f"The `loss` that this {type(task).__name__} was compiled with does not accept its targets and "
             "logits. Compile it with loss=task.default_loss(), or leave out `compile`. Received: "
-            f"loss={task.loss!r}, targets of shape {list(y.shape)}, logits of shape {list(logits.shape)}"
+            f"loss={task.loss!r}, targets of shape {list(y.shape)}, logits of shape {list(logits.shape)}, "
+            f"error: {first_line(error)}"
         ) from error
 
 

@@ -156,10 +156,10 @@ def _label_id(value: Any, ids: dict[str, int], row: int, where: str) -> int:
         return value
     if name in ids:
         return ids[name]
-    if value == -100 and where:
+    if value == -100:
         raise ValueError(
-            f"The label at {place} is -100, which other packages ignore, as at all but the first piece of a word. Give "
-            f"each word one label: the task finds its pieces itself. Received: {value}"
+            f"The label at {place} is -100, by which other packages mark pieces that are not learned. Leave its row "
+            f"out, or in a tagger, give each word one label, not each piece. Received: {value}"
         )
     raise ValueError(
         f"The label at {place} is not a known id. Use an id from 0 to {len(ids) - 1}, or a name. Received: {value}"
