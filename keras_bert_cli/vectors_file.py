@@ -17,7 +17,7 @@ def write_vectors(file: Path, vectors: Any, texts: list[str], bert: Any) -> None
 
     known = {"sha256_of_texts": _digest(texts), "sha256_of_model": _digest_of_model(bert)}
     with new_file(str(file)) as temporary, open(temporary, "wb") as array:
-        # Of a file, np.save would only use the number, and its errors would not say why: no space left, for example.
+        # With the file itself, np.save does not say why it could not write: no space left, for example.
         np.save(SimpleNamespace(write=array.write), vectors)
     write_json(beside(file), known | {"file": _state(file)})
 

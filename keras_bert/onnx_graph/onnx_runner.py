@@ -135,7 +135,7 @@ def graph_for_this_cpu(model: keras.Model, *, int8: bool) -> bytes:
 
 @cache
 def _saturates() -> bool:
-    """Whether this CPU's products of int8 saturate in their sums, as those without VNNI do. 2 * 255 * 64 would not."""
+    """Whether sums of int8 products saturate on this CPU. Without VNNI, two are added in 16 bits: 2 * 255 * 64 fits."""
     need("onnx", 'engine="onnxruntime"', "onnxruntime")
     onnxruntime = need("onnxruntime", 'engine="onnxruntime"', "onnxruntime")
     graph = Graph()
