@@ -14,6 +14,7 @@ logger = logging.getLogger("uvicorn.error")  # uvicorn's own, which it prints
 
 REQUEST_SECONDS = 60.0  # for a request to arrive, its body included, and then for the client to read the answer
 STOP_SECONDS = 25.0  # for the open requests when the server is stopped; then they are cut. Kubernetes kills after 30
+REFUSED_SECONDS = 5.0  # for the rest of a refused request: closing before it was read would take the answer back
 
 
 def server(application: Any) -> uvicorn.Server:
@@ -43,14 +44,16 @@ class _Connection(H11Protocol):
 
     _limit: asyncio.TimerHandle | None = None
     _unread: asyncio.TimerHandle | None = None
+    _refused = False
 
     def connection_made(self, transport: Any) -> None:
         super().connection_made(transport)
         self._watch()
 
     def data_received(self, data: bytes) -> None:
-        super().data_received(data)
-        self._watch()
+        if not self._refused:
+            super().data_received(data)
+            self._watch()
 
     def on_response_complete(self) -> None:
         super().on_response_complete()
@@ -71,6 +74,9 @@ class _Connection(H11Protocol):
         super().connection_lost(exc)
 
     def shutdown(self) -> None:
+        if self._refused:
+            self.transport.close()
+            return
         super().shutdown()
         why = f"it was still open {STOP_SECONDS:g} seconds after the server was stopped"
         self.loop.call_later(STOP_SECONDS, self._cut, why)
@@ -116,7 +122,11 @@ class _Connection(H11Protocol):
                 self.transport.write(self.conn.send(event) or b"")
         if self.cycle is not None:  # it has no one to answer
             self.cycle.disconnected = True
-        self.transport.close()
+        self._refused = True
+        self._unwatch()
+        self.flow.resume_reading()
+        self.transport.write_eof()
+        self.loop.call_later(REFUSED_SECONDS, self.transport.close)
 
     def _cut(self, why: str) -> None:
         if self in self.connections:

@@ -72,7 +72,7 @@ def refuse_lazy(values: Any) -> None:
 
 def refuse_row(values: Any) -> None:
     """Refuse a row of a pandas table in place of a column: its name is a number, and "text" is in its index."""
-    if hasattr(values, "iloc") and isinstance(values.name, Integral) and "text" in values.index:
+    if isinstance(getattr(values, "name", None), Integral) and hasattr(values, "iloc") and "text" in values.index:
         raise TypeError(
             "A row of a table was passed in place of a column. Pass its text, row['text'], or the column, "
             f"table['text']. Received: a {type(values).__name__} with the index {', '.join(map(str, values.index[:8]))}"

@@ -148,6 +148,26 @@ def test_broken_http(sent, status, capsys):
 
 
 @pytest.mark.network
+def test_a_refused_client_may_finish_sending():
+    with _running() as (port, _), socket.create_connection(("127.0.0.1", port), 20) as client:
+        client.sendall(b"garbage\r\n\r\n")
+        time.sleep(0.2)
+        for _ in range(8):
+            client.sendall(b"x" * 1_000_000)
+        assert _answer(client)[0] == 400
+
+
+@pytest.mark.network
+def test_a_refused_client_does_not_send_for_ever():
+    with _running(REFUSED_SECONDS=0.5) as (port, _), socket.create_connection(("127.0.0.1", port), 20) as client:
+        client.sendall(b"garbage\r\n\r\n")
+        with pytest.raises(ConnectionError):
+            for _ in range(200):
+                client.sendall(b"x")
+                time.sleep(0.05)
+
+
+@pytest.mark.network
 @pytest.mark.parametrize("sent", [b"", b"POST / HTTP/1.1\r\nHost", REQUEST + b"Content-Length: 100\r\n\r\n{"])
 def test_a_stalled_client_does_not_keep_the_server_from_ending(sent, capsys):
     with _running(STOP_SECONDS=0.5) as (port, stop), socket.create_connection(("127.0.0.1", port), 20) as client:
