@@ -53,6 +53,30 @@ def test_goes_on_from_the_last_epoch(bert, files, finished, tmp_path, monkeypatc
     assert [path.name for path in tmp_path.iterdir()] == ["broken"]
 
 
+def test_short_epochs_of_a_large_model_are_saved_together(bert, files, tmp_path, monkeypatch):
+    options = ["--epochs", 5, "--lr", 1e-2]  # 10 steps in an epoch
+    train(bert, "classify", *files, tmp_path / "whole", *options)
+    monkeypatch.setattr(best_epoch, "SMALL", 0)
+    states, broken = [], tmp_path / "broken"
+
+    def pull_the_plug_once(self, epoch, logs=None):
+        states.append((epoch, sorted(path.name for path in self.folder.glob("epoch-*[0-9].npz"))))
+        if len(states) == 4:
+            raise OSError("no power")
+
+    monkeypatch.setattr(BestEpoch, "on_epoch_begin", pull_the_plug_once)
+    with pytest.raises(OSError, match="no power"):
+        train(bert, "classify", *files, broken, *options)
+    train(bert, "classify", *files, broken, *options)
+    assert states == [
+        *[(0, []), (1, []), (2, ["epoch-2.npz"]), (3, ["epoch-2.npz"])],
+        *[(2, ["epoch-2.npz"]), (3, ["epoch-2.npz"]), (4, ["epoch-4.npz"])],
+    ]
+    assert (broken / "metrics.json").read_text() == (tmp_path / "whole/metrics.json").read_text()
+    weights = [keras.models.load_model(tmp_path / name / "model.keras").get_weights() for name in ("whole", "broken")]
+    assert all(np.array_equal(*pair) for pair in zip(*weights, strict=True))
+
+
 @pytest.mark.usefixtures("sigterm_is_ignored")
 @pytest.mark.parametrize("epoch", [0, 1])
 def test_sigterm_ends_it_as_ctrl_c_does(bert, files, tmp_path, monkeypatch, caplog, epoch):

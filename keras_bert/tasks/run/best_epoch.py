@@ -21,11 +21,15 @@ from keras_bert.training.metrics_log import MetricsFiles
 
 logger = logging.getLogger("keras_bert")
 
+SAVED_STEPS = 20  # after which the state of a large model is saved at the end of an epoch
+SMALL = 5_000_000  # weights: the state of a smaller model is saved after each epoch
+
 
 class BestEpoch(Validation):
     """Validates each epoch, keeps the best model, and lets a killed run resume with the same bits.
 
     metrics.json is written last and decides which files count, so a kill at any moment leaves only complete epochs.
+    Short epochs of a large model are saved together, since writing would take longer than training.
 
     Args:
         folder: of the run.
@@ -34,6 +38,7 @@ class BestEpoch(Validation):
         patience: stop after so many epochs that are no better than the best; None: never.
         floors: stop after an epoch whose best score is below the number for it.
         max_steps: as in `fit`.
+        save_each: save after each epoch, also after short ones.
         options: of `Validation`.
     """
 
@@ -46,6 +51,7 @@ class BestEpoch(Validation):
         patience: int | None = None,
         floors: Sequence[float] = (),
         max_steps: int | None = None,
+        save_each: bool = False,
         **options: Any,
     ) -> None:
         super().__init__(rows.x, rows.y, **options)
@@ -55,10 +61,13 @@ class BestEpoch(Validation):
         self.patience = patience
         self.floors = floors
         self.max_steps = max_steps
+        self.save_each = save_each
         self.averages = AveragedWeights()  # comes before this callback
         self.files: Any = None
         self.begun = 0  # steps of the epoch with which the run resumes
         self._began, self._batches = 0.0, 0
+        self._unsaved = 0  # steps since the state was saved
+        self._best: list[np.ndarray] | None = None  # the weights of the best epoch, until they are saved
         self.record: dict[str, Any] = metrics_of(folder) or {"epochs": []}
 
     @property
@@ -91,7 +100,8 @@ class BestEpoch(Validation):
     def on_train_end(self, logs: Any = None) -> None:
         self.files.close()
         self.record["ended"] = True  # perhaps a callback of the user's ended it, which would not do so again
-        write_metrics(self.folder, self.record)
+        self._write_best()
+        self._write_record()
 
     def on_epoch_begin(self, epoch: int, logs: Any = None) -> None:
         self._began, self._batches = time.perf_counter(), 0
@@ -109,20 +119,20 @@ class BestEpoch(Validation):
         scores = scores or {name: value for name, value in means.items() if name != "loss"}
         losses = {"loss": float(logs["loss"]), "val_loss": means["loss"]}
         _check_finite(losses, epoch)
-        before = self._best_file() if self.done else None
         self._append({"epoch": epoch + 1, **losses, "scores": scores})
-        if self.record["best_epoch"] == self.done:
-            write_state(self._best_file(), self.model.variables)
-        self.averages.take_out()
-        self.save_state()
-        self.averages.put_in()
-        self._write_metrics(trained, seconds, means | scores)
         if self.pruned:
             self.record["pruned"] = True
-        write_metrics(self.folder, self.record)
-        self._state_file(self.done - 1).unlink(missing_ok=True)
-        if before is not None and before != self._best_file():
-            before.unlink()
+        if self.record["best_epoch"] == self.done:
+            self._best = [np.array(keras.ops.convert_to_numpy(variable)) for variable in self.model.variables]
+        self._write_metrics(trained, seconds, means | scores)
+        self._unsaved += self._batches
+        if self._unsaved >= SAVED_STEPS or self.save_each or self._is_small():
+            self._write_best()
+            self.averages.take_out()
+            self.save_state()
+            self.averages.put_in()
+            self._write_record()
+            self._unsaved = 0
         if not self.params["verbose"]:  # otherwise Keras's progress bar shows the same
             shown = ", ".join(f"{name} {value:.4f}" for name, value in {**losses, **scores}.items())
             best = ", the best so far" if self.record["best_epoch"] == self.done else ""
@@ -136,6 +146,21 @@ class BestEpoch(Validation):
     def save_state(self) -> None:
         """Write the state after the last epoch of the record."""
         write_state(self._state_file(self.done), state_of(self.model))
+
+    def _is_small(self) -> bool:
+        return sum(math.prod(variable.shape) for variable in self.model.variables) < SMALL
+
+    def _write_best(self) -> None:
+        if self._best is not None:
+            write_state(self._best_file(), self._best)
+            self._best = None
+
+    def _write_record(self) -> None:
+        """Write metrics.json, and delete the files that no longer count."""
+        write_metrics(self.folder, self.record)
+        for file in self.folder.glob("epoch-*"):
+            if file not in (self._best_file(), self._state_file(self.done)):
+                file.unlink()
 
     def report(self, logits: list[np.ndarray]) -> dict[str, float]:
         self.details = self.model.details(self.columns[1], self.examples, logits, **self.options)

@@ -228,8 +228,8 @@ def _run(
         check_choice("best_by", settings.best_by, names)  # before the first epoch, since they depend on the rows
     batch_size = settings.rows_per_batch
     options = scored_by | {"best_by": settings.best_by, "batch_size": batch_size, "max_steps": settings.steps}
-    best = BestEpoch(folder, valid, patience=settings.patience, floors=floors, **options)
     every = SAVE_EVERY if settings.save_every is None and isinstance(train, RowStream) else settings.save_every
+    best = BestEpoch(folder, valid, patience=settings.patience, floors=floors, save_each=bool(every), **options)
     saved = SavedStep(folder, best, every=every, max_steps=settings.steps)
     epochs = settings.epochs
     if settings.steps is not None:
