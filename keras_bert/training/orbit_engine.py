@@ -12,6 +12,7 @@ import tensorflow as tf
 from orbit.utils import loop_fns
 
 from keras_bert.compat import summed_gradients
+from keras_bert.prefetching import prefetched
 from keras_bert.training.all_replicas import of_all_replicas
 from keras_bert.training.measure import Measure
 from keras_bert.training.strategy import check_batch_size
@@ -183,7 +184,7 @@ def distribute(batches: Any, strategy: Any, batch_size: int, start: int = 0) -> 
         if context.num_replicas_in_sync > context.num_input_pipelines:
             share = batch_size // context.num_replicas_in_sync
             dataset = dataset.rebatch(share, drop_remainder=True)  # a TPU needs static shapes
-        return dataset.prefetch(tf.data.AUTOTUNE)
+        return prefetched(dataset)
 
     return strategy.distribute_datasets_from_function(of_worker)
 

@@ -9,6 +9,7 @@ from typing import Any
 from keras_bert.checks import check_choice
 from keras_bert.installation import need_tensorflow
 from keras_bert.lazy import tf
+from keras_bert.prefetching import prefetched
 from keras_bert.pretraining.examples.example_order import examples_in, groups_of_part, shards_at
 from keras_bert.pretraining.examples.examples_directory import is_examples_directory, read_settings, read_shards
 from keras_bert.pretraining.examples.masking import Masker, Masking
@@ -154,7 +155,7 @@ class ExampleReader:
         steps = -(-total // batch_size) if fill else total // batch_size
         steps = tf.data.INFINITE_CARDINALITY if epochs is None else max(0, steps - start)
         dataset = dataset.apply(tf.data.experimental.assert_cardinality(steps))
-        return dataset.prefetch(tf.data.AUTOTUNE).with_options(options)
+        return prefetched(dataset.with_options(options))
 
     def once(self, batch_size: int, *, seed: int = 0) -> Callable[[int, tuple[int, int]], Any]:
         """A function from a step and a part to batches of all examples, for a validation."""

@@ -11,6 +11,7 @@ import numpy as np
 
 from keras_bert import kernels
 from keras_bert.checks import check_length
+from keras_bert.prefetching import prefetched
 from keras_bert.text.numpy_ragged import RaggedTensor
 from keras_bert.text.packing import Packer, place
 from keras_bert.text.shared_rows import SHARED_ROWS, WORTH, SharedRows, alike, shares_rows
@@ -228,13 +229,6 @@ def mixed_batches(count: int, batch_size: int, seed: int, epoch: Any, lengths: A
 def _batched(dataset: Any, batch: Callable) -> Any:
     """The batches of a tf.data of indices, several of which are made at a time."""
     return dataset.map(_untranslated(batch), num_parallel_calls=tf.data.AUTOTUNE)
-
-
-def prefetched(dataset: Any) -> Any:
-    """The batches of a tf.data, which are made ahead."""
-    options = tf.data.Options()
-    options.autotune.enabled = False  # with it, the end of an epoch often waits for 10 or 20 seconds
-    return dataset.prefetch(tf.data.AUTOTUNE).with_options(options)
 
 
 def _untranslated(function: Callable) -> Callable:

@@ -5,9 +5,10 @@ from typing import Any
 
 import numpy as np
 
+from keras_bert.prefetching import prefetched
 from keras_bert.tasks.readers import RowStream
 from keras_bert.tasks.rows.class_weight import BALANCED, class_weights, label_weights
-from keras_bert.tasks.rows.labelled_rows import LabelledRows, RowBatches, filled, mixed_batches, prefetched
+from keras_bert.tasks.rows.labelled_rows import LabelledRows, RowBatches, filled, mixed_batches
 from keras_bert.text.tensors import tf, uses_tensorflow
 
 AHEAD = 1024  # rows that are read and tokenized together
