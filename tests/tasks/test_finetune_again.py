@@ -54,7 +54,7 @@ def test_goes_on_from_the_last_epoch(bert, files, finished, tmp_path, monkeypatc
 
 
 def test_short_epochs_of_a_large_model_are_saved_together(bert, files, tmp_path, monkeypatch):
-    options = ["--epochs", 5, "--lr", 1e-2]  # 10 steps in an epoch
+    options = ["--epochs", 5, "--lr", 1e-2, "--ema", 0.5]  # 10 steps in an epoch
     train(bert, "classify", *files, tmp_path / "whole", *options)
     monkeypatch.setattr(best_epoch, "SMALL", 0)
     states, broken = [], tmp_path / "broken"

@@ -237,7 +237,7 @@ def _check_finite(losses: dict[str, float], epoch: int) -> None:
     if not all(map(math.isfinite, losses.values())):
         raise FloatingPointError(
             f"The loss of epoch {epoch + 1} is not a finite number. Lower the learning rate. In float16, use "
-            f"mixed_bfloat16 instead. The epochs before it are kept, if there are any. Received: {losses}"
+            f"mixed_bfloat16 instead. The epochs that were saved before it are kept. Received: {losses}"
         )
 
 
