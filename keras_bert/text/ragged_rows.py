@@ -12,6 +12,11 @@ def ragged_rows(ids: Any, what: str, shapes: dict[int, str], ragged_rank: int | 
     nested lists, if it must not be guessed.
     """
     allowed = " or ".join(shapes.values())
+    if isinstance(ids, dict):
+        raise TypeError(
+            f"{what} must be ids of shape {allowed}, not a dict of the model's inputs. Pass one entry of the dict, "
+            f"such as its 'input_word_ids'. Received: a dict of {sorted(map(str, ids))}"
+        )
     if isinstance(ids, list | tuple):
         try:
             ids = tf.ragged.constant(ids, tf.int32, ragged_rank=ragged_rank)

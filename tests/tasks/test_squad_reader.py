@@ -1,6 +1,7 @@
 """The reader of questions, on the shared data and on small files, and what it says of a bad one."""
 
 import json
+import unicodedata
 
 import pytest
 
@@ -8,7 +9,7 @@ from keras_bert.tasks.readers import read_squad
 
 
 def _squad(*entries, context="Seoul is in Korea."):
-    return json.dumps({"data": [{"paragraphs": [{"context": context, "qas": list(entries)}]}]})
+    return json.dumps({"data": [{"paragraphs": [{"context": context, "qas": list(entries)}]}]}, ensure_ascii=False)
 
 
 def _entry(text="Seoul", start=0, question="Where?", **rest):
@@ -31,6 +32,28 @@ def test_squad_answers_that_are_not_there(write, caplog):
     read_squad(write("a.json", _squad(_entry(), _entry("Korea", 11), _entry("Busan", 3))))
     assert "2 answers are not at the place in the context that" in caplog.text
     assert "The first is 'Korea' for the question q7" in caplog.text
+
+
+@pytest.mark.parametrize("encoding", ["cp949", "utf-16"])
+def test_squad_in_another_encoding(tmp_path, encoding):
+    """The error was about the form of the JSON, which is right."""
+    path = tmp_path / "a.json"
+    path.write_bytes(_squad(_entry("서울"), context="서울은 수도다.").encode(encoding))
+    with pytest.raises(ValueError, match=r"a\.json is not in UTF-8, as JSON must be. Save it as UTF-8. Received: b'"):
+        read_squad(path)
+
+
+def test_answers_and_contexts_in_different_forms(write, caplog):
+    """The error and the log showed an answer that is, to the eye, in its context."""
+    decomposed = unicodedata.normalize("NFD", "서울")
+    with pytest.raises(ValueError, match=r"None of the answers.*look the same, but one has Unicode's form NFC.*NFD"):
+        read_squad(write("a.json", _squad(_entry(decomposed), context="서울은 수도다.")))
+    read_squad(write("b.json", _squad(_entry("서울"), _entry(decomposed), context="서울은 수도다.")))
+    assert "1 answer is not at the place" in caplog.text
+    assert 'unicodedata.normalize("NFC", text)' in caplog.text
+    caplog.clear()
+    read_squad(write("c.json", _squad(_entry("서울"), _entry("수도"), context="서울은 수도다.")))
+    assert "NFC" not in caplog.text
 
 
 def test_squad_questions_alone(write):

@@ -80,6 +80,22 @@ def test_a_unit_of_two_entities_is_the_first_one_s(caplog):
     assert "1 of 4 entities begin in a piece" in caplog.text
 
 
+def test_entities_that_end_inside_a_unit_are_counted(caplog):
+    """As before a Korean particle: without the warning, the scores are low and the answers too long, without a word."""
+    texts = ["Anna 서울에서", "Anna lives"]
+    entities = [[(0, 4, "PER"), (5, 7, "LOC")], [(1, 4, "PER")]]
+    targets(small_task("tagger"), texts, entities)
+    assert "2 of 3 entities begin or end inside a word, such as '서울' in '서울에서'." in caplog.text
+    assert "The task learns and returns whole words. With unit='piece' it returns" in caplog.text
+    caplog.clear()
+    targets(small_task("pieces"), texts, entities)  # an ##na, and 서울 ##에서
+    assert "1 of 3 entities begin or end inside a piece, such as 'nna' in 'Anna'." in caplog.text
+    assert "unit='piece'" not in caplog.text
+    caplog.clear()
+    targets(small_task("pieces"), texts, [entities[0], []])
+    assert not caplog.text
+
+
 def test_all_of_klue_ner_is_learnt(shared, caplog):
     examples = read_klue_ner(shared / "ko/klue-ner.dev.tsv")
     vocabulary = Vocabulary.from_file(shared / "vocab/kcbert-30000.txt")

@@ -1,11 +1,13 @@
 """The readers of words with tags, on the shared data and on small files, and what each says of a bad one."""
 
 import re
+import unicodedata
 
 import pytest
 
 from keras_bert import TokenTagger
 from keras_bert.tasks.readers import Reading, Rows, read_conll, read_conllu, read_klue_ner
+from keras_bert.tasks.readers.conll import tagged_rows
 
 
 def test_conll(write):
@@ -81,6 +83,30 @@ def test_klue_ner(write):
     examples = read_klue_ner(write("a.tsv", "## c\n## id\t<박:PS>씨\n박\tB-PS\n씨\tO\n \tO\n3\tB-QT\n명\tI-QT\n\n"))
     assert examples.x == ["박씨 3명"]
     assert examples.y == [[(0, 1, "PS"), (3, 5, "QT")]]
+
+
+def test_klue_ner_with_decomposed_syllables(write):
+    """As macOS writes them, a syllable is two or three characters, which looked like a word."""
+    text = "서\tB-LC\n울\tI-LC\n은\tO\n \tO\n각\tB-PS\n"
+    decomposed = read_klue_ner(write("a.tsv", unicodedata.normalize("NFD", text)))
+    assert decomposed.x == ["서울은 각"]
+    assert decomposed.y == [[(0, 2, "LC"), (4, 5, "PS")]]
+    with pytest.raises(ValueError, match="a line with several characters"):
+        read_klue_ner(write("b.tsv", unicodedata.normalize("NFD", "서울\tB-LC\n")))
+
+
+def test_a_word_file_of_single_syllables_is_warned_of(write, caplog):
+    """It trains and scores well, and then every Korean word of a text is read as no word of the training."""
+    text = "서\tB-LC\n울\tI-LC\n은\tO\n.\tO\n\n각\tB-PS\n"
+    tagged_rows(write("a.conll", text), Reading())
+    assert "a.conll is a single character" in caplog.text
+    assert "--format klue-ner" in caplog.text
+    caplog.clear()
+    tagged_rows(write("b.conll", text), Reading(format="klue-ner"))
+    tagged_rows(write("c.conll", "서울은\tB-LC\n.\tO\n"), Reading())
+    tagged_rows(write("d.conll", "中\tB-LC\n国\tI-LC\n"), Reading())  # in a text too, each is a word
+    tagged_rows(write("e.conll", "가\n나\n"), Reading(), labels=False)
+    assert not caplog.text
 
 
 @pytest.mark.parametrize("tags", [["I"], ["I-"], ["B-PS", "O", "I"], ["NNG"]])

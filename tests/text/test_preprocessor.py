@@ -153,6 +153,10 @@ def test_tokenize_pack_and_detokenize(preprocessor):
     assert ids(preprocessor.pack([[[12, 13], [7]]])) == [[2, 12, 13, 3, 0, 0, 0, 0], [2, 7, 3, 0, 0, 0, 0, 0]]
     assert preprocessor.pack([ragged], seq_length="longest")["input_mask"].shape == (2, 8)
     assert preprocessor.detokenize(packed["input_word_ids"]).numpy().tolist()[1] == b"[CLS] embed [SEP] embed [SEP]"
+    with pytest.raises(
+        TypeError, match=r"not a dict of the model's inputs. Pass one entry.*'input_word_ids'. Received: a"
+    ):
+        preprocessor.detokenize(packed)
 
 
 def test_is_cut(preprocessor):

@@ -56,15 +56,18 @@ class Units:
             return np.arange(len(self.ids), dtype="int32")
         return (self.word + (np.cumsum(self.words) - self.words)[self.row]).astype("int32")
 
-    def runs(self, number: int, entities: Any) -> tuple[list[Run], int]:
-        """Entities given in characters as runs of units, and how many entities lost a unit.
+    def runs(self, number: int, entities: Any) -> tuple[list[Run], int, list[tuple[str, str]]]:
+        """Entities given in characters as runs of units, how many entities lost a unit, and those with wider units.
 
-        A unit belongs to the first entity that shares a character with it. Later entities keep their other units.
+        A unit belongs to the first entity that shares a character with it. Later entities keep their other units. An
+        entity is in the last list, with the text of its units, if these have characters before or after it.
         """
         places = np.append(self.firsts(number), self.splits[number + 1])
         starts = self.start[places[:-1]]
         ends = np.array([self.end[a:b].max() for a, b in itertools.pairwise(places)], "int64")
         found: list[Run] = []
+        wider: list[tuple[str, str]] = []
+        text = self.texts[number]
         read, taken, cut = 0, 0, 0  # characters and units up to here are used
         for start, end, kind in sorted(self._spans(number, entities)):
             if start < read:
@@ -82,8 +85,10 @@ class Units:
             cut += first > inside[0]
             if first < last:
                 found.append(Run(kind, first, last))
+                if starts[first] < start or ends[last - 1] > end:
+                    wider.append((text[start:end], text[starts[first] : ends[last - 1]]))
             read, taken = end, last
-        return found, cut
+        return found, cut, wider
 
     def _spans(self, number: int, entities: Any) -> Iterator[tuple[int, int, str]]:
         if isinstance(entities, str) or not isinstance(entities, Iterable):

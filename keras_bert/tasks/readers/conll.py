@@ -1,6 +1,8 @@
 """Words with their tags: CoNLL columns, CoNLL-U's parts of speech, KLUE's tag per character."""
 
+import logging
 import os
+import re
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
@@ -13,6 +15,10 @@ from keras_bert.wording import plural
 CONLLU_COLUMNS = ("id", "form", "lemma", "upos", "xpos", "feats", "head", "deprel", "deps", "misc")
 
 _OTHER_SUFFIXES = (".csv", ".json", ".jsonl", ".ndjson", ".parquet")  # of files that are no CoNLL
+
+HANGUL = re.compile("[\uac00-\ud7a3]")  # syllables
+
+logger = logging.getLogger("keras_bert")
 
 Cells = tuple[int, list[str]]  # of a line, with its number
 
@@ -49,8 +55,11 @@ def read_conllu(path: str | os.PathLike, *, tag: str | None = "upos", encoding: 
 
 
 def read_klue_ner(path: str | os.PathLike, *, encoding: str = "utf-8") -> Rows:
-    """Texts of a KLUE-NER file, which has a tag for each character, and their entities as (start, end, type)."""
-    characters = _sentences(path, _lines(path, encoding, "##"), 0, 1, width=2, spaces=True)
+    """Texts of a KLUE-NER file, which has a tag for each character, and their entities as (start, end, type).
+
+    A syllable that is split into its letters (NFD), as some programs on macOS write it, is joined.
+    """
+    characters = _sentences(path, _joined(_lines(path, encoding, "##")), 0, 1, width=2, spaces=True)
     texts = ["".join(sentence) for sentence in characters.x]
     y = []
     for row, (sentence, tags) in enumerate(zip(characters.x, characters.y, strict=True)):
@@ -84,6 +93,8 @@ def tagged_rows(path: str | os.PathLike, reading: Reading, *, labels: bool = Tru
     rows = read_conll(path, tag=-1 if labels else None, encoding=reading.encoding)
     if reading.format is None and len(rows) == 1:
         _refuse_texts(rows)
+    if labels and all(len(composed(word)) == 1 for words in rows.x for word in words):
+        _warn_of_syllables(rows)
     return rows
 
 
@@ -98,11 +109,28 @@ def _refuse_texts(rows: Rows) -> None:
         )
 
 
+def _warn_of_syllables(rows: Rows) -> None:
+    """Warn of a file with one Hangul syllable on a line: the model would read texts whose words have one syllable."""
+    if any(HANGUL.fullmatch(composed(word)) for words in rows.x for word in words):
+        logger.warning(
+            "Every word of %s is a single character. The task learns that Korean words have one syllable, so it "
+            "will tag ordinary texts badly. If each line is a character of a text, give the spaces between words a "
+            "line too, with the tag O, and pass --format klue-ner (read_klue_ner).",
+            rows.path,
+        )
+
+
 def _lines(path: str | os.PathLike, encoding: str, comment: str | None = None) -> Iterator[Cells]:
     for number, line in lines(path, encoding):
         if comment is None or not line.startswith(comment):
             # A tab may separate a space from its tag, so only a line without tabs is split at spaces.
             yield number, [] if not line.strip() else line.split("\t") if "\t" in line else line.split()
+
+
+def _joined(rows: Iterable[Cells]) -> Iterator[Cells]:
+    """The same cells, but a first cell that is one character in Unicode's form NFC is in that form."""
+    for number, row in rows:
+        yield number, [composed(row[0]), *row[1:]] if row and len(composed(row[0])) == 1 else row
 
 
 def _sentences(

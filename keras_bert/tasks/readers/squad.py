@@ -9,7 +9,13 @@ from typing import Any
 from keras_bert.tasks.decoding.answer_spans import nearest_place
 from keras_bert.tasks.readers.reading import Reading
 from keras_bert.tasks.readers.rows import Rows
-from keras_bert.text_encoding import is_blank
+from keras_bert.text_encoding import composed, is_blank
+
+_FORMS = (
+    "Answers and contexts look the same, but one has Unicode's form NFC and the other NFD, in which Hangul syllables "
+    'are split into letters. Bring the file into one form with unicodedata.normalize("NFC", text), and count the '
+    "answer_start again."
+)
 
 logger = logging.getLogger("keras_bert")
 
@@ -45,21 +51,26 @@ def read_squad(path: str | os.PathLike, *, answers: bool = True) -> Rows:
     if not answers:
         return Rows((questions, contexts), [], str(path), ids, "question")
     firsts = [given["text"][0].strip() if given["text"] else "" for given in y]
-    if not any(first in context for first, context in zip(firsts, contexts, strict=True)):
+    pairs = list(zip(firsts, contexts, strict=True))
+    if not any(first in context for first, context in pairs):
+        remedy = (
+            _FORMS if any(composed(first) in composed(context) for first, context in pairs) else "Correct the file."
+        )
         raise ValueError(
-            f"None of the answers in {path} is in its context. Correct the file. "
+            f"None of the answers in {path} is in its context. {remedy} "
             f"Received: {firsts[0]!r} as the answer to the first question, whose id is {ids[0]}"
         )
-    odd = []
+    odd, forms = [], False
     for context, given, question in zip(contexts, y, ids, strict=True):
         for number, (text, start) in enumerate(zip(*given.values(), strict=True)):
             if not context.startswith(text, start):
                 odd.append((text, question))
+                forms = forms or (text not in context and composed(text) in composed(context))
                 given["answer_start"][number] = nearest_place(context, text, start) if text in context else start
     if odd:
         logger.warning(
-            "%d %s not at the place in the context that %s gives. The first is %r for the question %s",
-            len(odd), "answer is" if len(odd) == 1 else "answers are", path, *odd[0],
+            "%d %s not at the place in the context that %s gives. The first is %r for the question %s%s",
+            len(odd), "answer is" if len(odd) == 1 else "answers are", path, *odd[0], f". {_FORMS}" if forms else "",
         )  # fmt: skip
     return Rows((questions, contexts), y, str(path), ids, "question")
 
@@ -70,8 +81,9 @@ def question_rows(path: str | os.PathLike, reading: Reading, *, labels: bool = T
 
 
 def _entries(path: str | os.PathLike) -> list[tuple[str, dict[str, Any]]]:
+    text = _read(path)
     try:
-        articles = json.loads(Path(path).read_text(encoding="utf-8-sig"))["data"]
+        articles = json.loads(text)["data"]
         found = [
             (paragraph["context"], entry)
             for article in articles
@@ -86,6 +98,17 @@ def _entries(path: str | os.PathLike) -> list[tuple[str, dict[str, Any]]]:
         raise ValueError(
             f"{path} is not SQuAD's JSON. Bring it into that form: data > paragraphs > context and qas. "
             f"Received: {type(error).__name__}: {error}"
+        ) from None
+
+
+def _read(path: str | os.PathLike) -> str:
+    content = Path(path).read_bytes()
+    try:
+        return content.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        raise ValueError(
+            f"{path} is not in UTF-8, as JSON must be. Save it as UTF-8. Received: "
+            f"{error.object[error.start : error.start + 20]!r}"
         ) from None
 
 

@@ -23,6 +23,7 @@ def tag_targets(units: Units, y: list[Any], labels: tuple[str, ...], unit: str) 
     found = np.full(units.splits[-1], -1, "int32")
     of_words: list[np.ndarray] = [np.zeros(0, "int32")]  # the labels of the words of each text
     cuts: list[int] = []  # the row of each entity that lost a unit
+    wider: list[tuple[str, str]] = []  # entities that begin or end inside a unit, each with the text of its units
     for number, given in enumerate(y):
         if units.given_words:
             if isinstance(given, str) or len(given) != units.words[number]:
@@ -33,13 +34,14 @@ def tag_targets(units: Units, y: list[Any], labels: tuple[str, ...], unit: str) 
             of_words.append(label_ids(given, labels, where=f"row {number}"))
         else:
             pieces = units.firsts(number)  # where the units of this text begin
-            runs, cut = units.runs(number, given)
+            runs, cut, inner = units.runs(number, given)
             if runs and not has_entities(labels):
                 raise ValueError(
                     f"Row {number} has entities, for which the task needs labels such as 'B-PER' and 'I-PER'. Build it "
                     f"with labels that begin with B- and I-. Received: labels={labels}"
                 )
             cuts += [number] * cut
+            wider += inner
             names = encode(runs, len(pieces), labels)
             found[pieces] = label_ids(names, labels, where=f"row {number}")
     if units.given_words:
@@ -53,6 +55,18 @@ def tag_targets(units: Units, y: list[Any], labels: tuple[str, ...], unit: str) 
             unit,
             " (with unit='piece', fewer entities do so)" if unit == "word" else "",
             ", ".join(map(str, cuts[:5])) + (", ..." if len(cuts) > 5 else ""),
+        )
+    if wider:
+        logger.warning(
+            "%d of %d entities begin or end inside a %s, such as %r in %r. The task learns and returns whole %ss.%s",
+            len(wider),
+            sum(map(len, y)),
+            unit,
+            *wider[0],
+            unit,
+            " With unit='piece' it returns pieces of words, so that a name and its Korean particle can be separate."
+            if unit == "word"
+            else "",
         )
     return found
 
