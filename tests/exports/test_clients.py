@@ -1,11 +1,13 @@
 """The clients that an export has in `serving/`, against `keras-bert serve` and a gRPC service."""
 
 import ast
+import http.server
 import json
 import re
 import shlex
 import shutil
 import sys
+import threading
 import urllib.request
 from concurrent.futures import ThreadPoolExecutor
 
@@ -94,6 +96,47 @@ def test_clients(exports, ports, name, tmp_path, monkeypatch, capsys):
         pair = {"text": ["w1"], "text_pair": ["w2"]}
         found = rest["predict"]("pair", **pair)[0]["embedding"]
         np.testing.assert_allclose(grpc["predict"]("pair", **pair)["embedding"], [found], atol=1e-6)
+
+
+@pytest.mark.network
+@pytest.mark.parametrize(
+    ("status", "body", "missing", "said"),
+    [
+        (502, b"<h1>Bad Gateway</h1>", 0, "not one of TF Serving.*HTTP status 502.*Bad Gateway"),
+        (502, b'{"message": "no upstream"}', 0, "not one of TF Serving.*HTTP status 502.*no upstream"),
+        (503, b"[]", 0, "not one of TF Serving.*HTTP status 503"),
+        (200, b"<h1>Log in</h1>", 0, "not one of TF Serving.*HTTP status 200.*Log in"),
+        (400, b'{"error": "the reason"}', 0, "^the reason$"),
+        (200, b'{"predic', 90, "No server answers.*IncompleteRead"),
+    ],
+)
+def test_rest_client_behind_a_proxy(exports, status, body, missing, said, tmp_path):
+    """It says what came back if a proxy answers in place of the server, or the answer breaks off."""
+    _, folder, _ = exports["classifier"]
+    (tmp_path / "text" / "1").mkdir(parents=True)
+    shutil.copy(folder / "text" / "1" / "saved_model.pb", tmp_path / "text" / "1")
+    write_kit(tmp_path, "classifier")
+
+    class Proxy(http.server.BaseHTTPRequestHandler):
+        def do_POST(self):
+            self.rfile.read(int(self.headers["Content-Length"]))
+            self.send_response(status)
+            self.send_header("Content-Length", str(len(body) + missing))
+            self.end_headers()
+            self.wfile.write(body)
+
+        def log_message(self, *_):
+            pass
+
+    with http.server.HTTPServer(("127.0.0.1", 0), Proxy) as proxy:
+        thread = threading.Thread(target=proxy.handle_request)
+        thread.start()
+        source = (tmp_path / "serving" / "rest_client.py").read_text()
+        client = {"__name__": "client"}
+        exec(source.replace("localhost:8501", f"127.0.0.1:{proxy.server_port}"), client)
+        with pytest.raises((ValueError, ConnectionError), match=said):
+            client["predict"](text=["w1"])
+        thread.join()
 
 
 def _assert_row(found, expected):
