@@ -29,7 +29,7 @@ class BestEpoch(Validation):
     """Validates each epoch, keeps the best model, and lets a killed run resume with the same bits.
 
     metrics.json is written last and decides which files count, so a kill at any moment leaves only complete epochs.
-    Short epochs of a large model are saved together, since writing would take longer than training.
+    Short epochs of a large model are saved together, since writing may take longer than training.
 
     Args:
         folder: of the run.
