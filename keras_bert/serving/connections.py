@@ -122,6 +122,8 @@ class _Connection(H11Protocol):
                 self.transport.write(self.conn.send(event) or b"")
         if self.cycle is not None:  # it has no one to answer
             self.cycle.disconnected = True
+            self.cycle.waiting_for_100_continue = False
+            self.cycle.message_event.set()
         self._refused = True
         self._unwatch()
         self.flow.resume_reading()

@@ -135,6 +135,7 @@ def test_time_counts_for_each_request():
         (b"GET / HTTP/1.1\r\n\r\n", 400),  # no Host
         (b"GET / HTTP/1.1\r\nHost: here\r\nOther: " + b"x" * 100_000, 431),
         (REQUEST + b"Transfer-Encoding: chunked\r\n\r\nnone\r\n", 400),
+        (REQUEST + b"Expect: 100-continue\r\nTransfer-Encoding: chunked\r\n\r\nnone\r\n", 400),
         (REQUEST + b"Content-Length: -1\r\n\r\n", 400),
     ],
 )

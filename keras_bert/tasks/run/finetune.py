@@ -61,7 +61,7 @@ def finetune(settings: FinetuneSettings, output: Path, *, floors: Sequence[float
 
     The run works in `output` + ".partial", which becomes `output` at the end: model.keras, labels.json, settings.json,
     metrics.json, metrics.jsonl, tensorboard/, curve.png, README.md. After an interruption the same call resumes after
-    the last complete epoch, or within an epoch from the step at which the state was saved last.
+    the last saved epoch, or within an epoch from the step at which the state was saved last.
 
     floors: the run ends after an epoch if its best score is below the number for it.
     """
@@ -295,7 +295,7 @@ def _training_on(devices: Any) -> Iterator[None]:
 
 @contextlib.contextmanager
 def _locked(folder: Path, settings: FinetuneSettings) -> Iterator[None]:
-    """Keep other processes out of a run's folder; delete it if the run fails before its first epoch is complete."""
+    """Keep other processes out of a run's folder; delete it if the run fails before its first epoch is saved."""
     record, lock_file = folder / SETTINGS_FILE, folder / "lock"
     check_no_search(folder)
     if begun(folder):
