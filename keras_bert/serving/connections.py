@@ -14,7 +14,7 @@ logger = logging.getLogger("uvicorn.error")  # uvicorn's own, which it prints
 
 REQUEST_SECONDS = 60.0  # for a request to arrive, its body included, and then for the client to read the answer
 STOP_SECONDS = 25.0  # for the open requests when the server is stopped; then they are cut. Kubernetes kills after 30
-REFUSED_SECONDS = 5.0  # for the rest of a refused request: closing before it was read would take the answer back
+REFUSED_SECONDS = 5.0  # for the rest of a refused request to arrive: closing earlier could lose the answer
 
 
 def server(application: Any) -> uvicorn.Server:

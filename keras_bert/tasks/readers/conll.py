@@ -16,7 +16,7 @@ CONLLU_COLUMNS = ("id", "form", "lemma", "upos", "xpos", "feats", "head", "depre
 
 _OTHER_SUFFIXES = (".csv", ".json", ".jsonl", ".ndjson", ".parquet")  # of files that are no CoNLL
 
-HANGUL = re.compile("[\uac00-\ud7a3]")  # syllables
+_HANGUL = re.compile("[\uac00-\ud7a3]")  # syllables
 
 logger = logging.getLogger("keras_bert")
 
@@ -111,7 +111,7 @@ def _refuse_texts(rows: Rows) -> None:
 
 def _warn_of_syllables(rows: Rows) -> None:
     """Warn of a file with one Hangul syllable on a line: the model would read texts whose words have one syllable."""
-    if any(HANGUL.fullmatch(composed(word)) for words in rows.x for word in words):
+    if any(_HANGUL.fullmatch(composed(word)) for words in rows.x for word in words):
         logger.warning(
             "Every word of %s is a single character. The task learns that Korean words have one syllable, so it "
             "will tag ordinary texts badly. If each line is a character of a text, give the spaces between words a "

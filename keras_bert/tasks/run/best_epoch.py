@@ -67,7 +67,7 @@ class BestEpoch(Validation):
         self.begun = 0  # steps of the epoch with which the run resumes
         self._began, self._batches = 0.0, 0
         self._unsaved = 0  # steps since the state was saved
-        self._best: list[np.ndarray] | None = None  # the weights of the best epoch, until they are saved
+        self._best: list[Any] | None = None  # the weights of the best epoch, until they are saved
         self.record: dict[str, Any] = metrics_of(folder) or {"epochs": []}
 
     @property
@@ -122,11 +122,13 @@ class BestEpoch(Validation):
         self._append({"epoch": epoch + 1, **losses, "scores": scores})
         if self.pruned:
             self.record["pruned"] = True
-        if self.record["best_epoch"] == self.done:
-            self._best = [np.array(keras.ops.convert_to_numpy(variable)) for variable in self.model.variables]
         self._write_metrics(trained, seconds, means | scores)
         self._unsaved += self._batches
-        if self._unsaved >= SAVED_STEPS or self.save_each or self._is_small():
+        is_due = self._unsaved >= SAVED_STEPS or self.save_each or self._is_small()
+        if self.record["best_epoch"] == self.done:
+            weights = self.model.variables
+            self._best = weights if is_due else [np.array(keras.ops.convert_to_numpy(weight)) for weight in weights]
+        if is_due:
             self._write_best()
             self.averages.take_out()
             self.save_state()
