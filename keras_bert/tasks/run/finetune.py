@@ -2,7 +2,6 @@
 
 import contextlib
 import logging
-import shlex
 import shutil
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -20,11 +19,12 @@ from keras_bert.tasks.metrics.by_label import one_sided
 from keras_bert.tasks.metrics.scores import LOWER_IS_BETTER, scores
 from keras_bert.tasks.readers import Rows, RowStream
 from keras_bert.tasks.readers.only_texts import check_held_out
-from keras_bert.tasks.rows.labels import check_known, is_numeral
+from keras_bert.tasks.rows.labels import check_known
 from keras_bert.tasks.run.best_epoch import BestEpoch
 from keras_bert.tasks.run.calibrated import calibrated
 from keras_bert.tasks.run.epoch_log import EpochLog
 from keras_bert.tasks.run.import_callback import callback_of
+from keras_bert.tasks.run.label_warnings import warn_of_labels
 from keras_bert.tasks.run.model_card import write_card, write_curve
 from keras_bert.tasks.run.run_folder import (
     LABELS,
@@ -47,13 +47,10 @@ from keras_bert.text.vocabulary import Vocabulary
 from keras_bert.training.strategy import is_distributed, strategy
 from keras_bert.training.workers import waiting_for_workers
 from keras_bert.weights.heads import load_head, read_saved
-from keras_bert.wording import listed, plural
 
 logger = logging.getLogger("keras_bert")
 
 SAVE_EVERY = 1000  # steps, of a run that reads a stream
-SEPARATORS = (",", ";", "|")  # of several labels of one text, as many files have them
-_MISSING = ("NA", "N/A", "NaN", "nan", "<NA>", "null", "NULL")
 
 
 def finetune(settings: FinetuneSettings, output: Path, *, floors: Sequence[float] = ()) -> dict[str, Any]:
@@ -95,7 +92,7 @@ def read_files(settings: FinetuneSettings) -> tuple[Rows | RowStream, Rows]:
     task.check_rows(train.sample)
     task.check_run(train, settings)
     if isinstance(train, Rows):
-        _warn_of_labels(train, [label for _, label in task.labels_of(train)], settings.reading.separator)
+        warn_of_labels(train, [label for _, label in task.labels_of(train)], settings.reading.separator)
     if task.learns_texts:
         check_held_out(train.sample, settings.split, settings.valid)
     if settings.split is not None:
@@ -113,45 +110,6 @@ def read_files(settings: FinetuneSettings) -> tuple[Rows | RowStream, Rows]:
         settings.check_labels(learned, train.sample)
         check_known(task.labels_of(valid), valid, learned)
     return train, valid
-
-
-def _warn_of_labels(rows: Rows, labels: list[str], separator: str | None) -> None:
-    """Say that a label may be the name of its column, or several labels, or mean the same as another."""
-    is_first_line = Path(rows.path).suffix.lower() in (".tsv", ".csv") and rows.ids[0] == 1
-    if is_first_line and len(labels) == len(rows) > 2 and labels.count(labels[0]) == 1:
-        logger.warning(
-            "The label of line 1 of %s, %r, occurs nowhere else. If this line has the names of the columns, add "
-            "--header.", rows.path, labels[0],
-        )  # fmt: skip
-    known = sorted({*labels})
-    for mark in () if separator else SEPARATORS:
-        names = {name.strip() for label in known for name in label.split(mark)}
-        several = next((label for label in known if mark in label), None)
-        if several is not None and len(names) < len(known):  # so that a comma inside a name does not count
-            logger.warning(
-                "The labels of %s are read as %d different ones, such as %r. If %r separates several labels of one "
-                "text, add --separator %s.",
-                rows.path, len(known), several, mark, shlex.quote(mark),
-            )  # fmt: skip
-    missing = [label for label in known if label in _MISSING]
-    if 0 < len(missing) < len(known):
-        logger.warning(
-            "%s has the %s %s, which often means that a value is missing. If so, delete these rows.",
-            rows.path, plural("label", len(missing)), listed(list(map(repr, missing))),
-        )  # fmt: skip
-    by_letters: dict[str, list[str]] = {}
-    for label in known:
-        by_letters.setdefault(label.lower(), []).append(label)
-    if alike := next((names for names in by_letters.values() if len(names) > 1), None):
-        logger.warning(
-            "The labels %s of %s differ only in capital letters. If they mean the same, write them alike.",
-            listed(list(map(repr, alike))), rows.path,
-        )  # fmt: skip
-    if 0 < sum(map(is_numeral, known)) < len(known):
-        logger.warning(
-            "The labels of %s are numbers and words: %s. If two of them mean the same, write them alike.",
-            rows.path, listed(list(map(repr, known)), 8),
-        )  # fmt: skip
 
 
 def load_encoder(settings: FinetuneSettings) -> Bert:
@@ -204,6 +162,18 @@ def _new_encoder(settings: FinetuneSettings) -> Bert:
     return Bert(config, preprocessor, dtype=settings.dtype)
 
 
+def _new_task(settings: FinetuneSettings, train: Rows | RowStream, devices: Any) -> tuple[Task, Task | None]:
+    """The task before its training, and its teacher."""
+    teacher = load_teacher(settings)
+    keras.utils.set_random_seed(settings.seed if settings.head_seed is None else settings.head_seed)
+    with contextlib.nullcontext() if devices is None else devices.scope():
+        task = settings.task.from_rows(load_encoder(settings), train.sample, settings)
+    task.lesson(teacher, settings.distillation)  # an error now, and not after tokenizing
+    if teacher is not None and settings.model == settings.teacher:
+        task.copy_head(teacher)
+    return task, teacher
+
+
 def _run(
     settings: FinetuneSettings,
     folder: Path,
@@ -214,14 +184,8 @@ def _run(
 ) -> dict[str, Any]:
     from rich.console import Console
 
-    teacher = load_teacher(settings)
-    keras.utils.set_random_seed(settings.seed if settings.head_seed is None else settings.head_seed)
     devices = _several_devices(settings.strategy)
-    with contextlib.nullcontext() if devices is None else devices.scope():
-        task = settings.task.from_rows(load_encoder(settings), train.sample, settings)
-    task.lesson(teacher, settings.distillation)  # an error now, and not after tokenizing
-    if teacher is not None and settings.model == settings.teacher:
-        task.copy_head(teacher)
+    task, teacher = _new_task(settings, train, devices)
     scored_by = task.report_options(settings.reading)
     if settings.best_by is not None and (known := scores(task, valid[:8].x, valid[:8].y, **scored_by)):
         names = tuple(name for name in known if name not in LOWER_IS_BETTER)
@@ -259,13 +223,7 @@ def _run(
             )
     metrics = best.finish(folder / MODEL, task) | {"rows": {"train": len(train), "valid": len(valid)}}
     if settings.calibrate:
-        metrics["calibration"] = calibrated(folder / MODEL, valid, batch_size, **scored_by)
-        errors = [one["valid"].get("calibration_error", 0.0) for one in (metrics, metrics["calibration"])]
-        if errors[1] > errors[0]:
-            logger.warning(
-                "The temperature lowers the loss of the validation rows, but it raised their calibration error from "
-                "%.4f to %.4f. Train without --calibrate, or with more rows or epochs.", *errors
-            )  # fmt: skip
+        metrics["calibration"] = calibrated(folder / MODEL, valid, batch_size, metrics["valid"], **scored_by)
     details = metrics.get("calibration") or metrics
     for sentence in one_sided(details, len(valid), weighted=settings.class_weight is not None):
         logger.warning("%s", sentence, extra=EACH_TIME)

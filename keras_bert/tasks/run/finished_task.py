@@ -116,9 +116,9 @@ class FinishedTask:
         if plain:
             logger.info(
                 "Each line of %s is one row of texts; if a row has several, tabs separate them. If the file has "
-                "another form, name it: --format %s.",
+                "another form, name it with --format: %s.",
                 path,
-                " or ".join(self.task.formats),
+                ", ".join(self.task.formats),
             )
             numbered = lines(path, self.reading.encoding)
             yield from self.predict_lines(numbered, batch_size=batch_size, name=str(path))
