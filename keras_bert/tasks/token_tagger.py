@@ -15,7 +15,7 @@ from keras_bert.layers.norm import Dropout
 from keras_bert.tasks.columns.text_columns import rows_of
 from keras_bert.tasks.columns.value_columns import check_not_nan, weight_column
 from keras_bert.tasks.decoding.decode_entities import decode_entities, entity_decoder, scheme_of, types_of
-from keras_bert.tasks.decoding.entities import Entity, Run, encode, has_entities, stray_label
+from keras_bert.tasks.decoding.entities import Entity, Run, encode, has_entities, misspelled_label, stray_label
 from keras_bert.tasks.decoding.entity_table import entity_table
 from keras_bert.tasks.decoding.in_batches import in_batches
 from keras_bert.tasks.decoding.units import Units, in_rows, units_of
@@ -207,11 +207,8 @@ class TokenTagger(Task):
                 f"The label {stray!r} is not 'O' and has no prefix such as 'B-', unlike other labels. Correct it, or "
                 f"leave it out. Received: labels={self.labels}"
             )
-        meant = [f"{label[:1].upper()}{label[1:2].replace('_', '-')}{label[2:]}" for label in self.labels]
-        if not has_entities(self.labels) and has_entities(meant):
-            label, right = next(
-                (one, two) for one, two in zip(self.labels, meant, strict=True) if one != two and "-" in two
-            )
+        if (found := misspelled_label(self.labels)) is not None:
+            label, right = found
             logger.warning(
                 "The labels are learned as tags of single words. To learn entities, write O, B- and I- in capital "
                 "letters and with a hyphen, such as %r in place of %r. Received: labels=%s",

@@ -145,11 +145,17 @@ def test_texts_in_place_of_true_and_false():
 
 
 def test_entities_in_small_letters(caplog):
-    for labels in (("b-per", "i-per", "o"), ("noun", "verb", "x"), ("O", "B-per", "I-per")):
+    for labels, example in {
+        ("b-per", "i-per", "o"): "'B-per' in place of 'b-per'",
+        ("o", "S-PER", "S-LOC"): "'O' in place of 'o'",
+        ("noun", "verb", "x"): None,
+        ("O", "B-per", "I-per"): None,
+    }.items():
         caplog.clear()
         task = TokenTagger(small_bert(), labels=labels)
         task.fit([["anna", "lives"], ["rome"]], [[labels[0], labels[1]], [labels[2]]], epochs=1, verbose=0)
-        assert ("To learn entities, write O, B- and I- in capital letters" in caplog.text) == (labels[0] == "b-per")
+        assert ("To learn entities, write O, B- and I- in capital letters" in caplog.text) == (example is not None)
+        assert (example or "") in caplog.text
 
 
 def test_labels_of_which_each_is_in_one_row(write):

@@ -50,6 +50,20 @@ def stray_label(labels: Iterable[str]) -> str | None:
     return next((label for label in labels if label != "O" and not has_entities([label])), None)
 
 
+def misspelled_label(labels: Sequence[str]) -> tuple[str, str] | None:
+    """A label, and how to write it, if these would be labels of entities with capital letters and hyphens.
+
+    >>> misspelled_label(("O", "B_PER", "I_PER"))
+    ('B_PER', 'B-PER')
+    >>> misspelled_label(("NOUN", "VERB")) is None
+    True
+    """
+    right = [f"{label[:1].upper()}{label[1:2].replace('_', '-')}{label[2:]}" for label in labels]
+    if has_entities(labels) or not has_entities(right):
+        return None
+    return next((one, two) for one, two in zip(labels, right, strict=True) if one != two)
+
+
 def encode(runs: Iterable[Run], count: int, labels: Sequence[str]) -> list[str]:
     """The labels of `count` successive units with these entities, in the scheme of `labels`.
 
