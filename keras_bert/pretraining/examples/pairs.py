@@ -39,9 +39,7 @@ def pair_spans(
         target = chance.randint(2, room) if chance.random() < short_seq_prob else room
         first, last = 0, len(document) - 1  # sentences
         while first < last:
-            end = first + 1
-            while end < last and document[end] - document[first] < target:
-                end += 1
+            end = _end(document, first, target)
             # Sentences first..end-1 are the chunk; at least one of them makes the first segment.
             middle = first + chance.randint(1, end - first - 1) if end - first > 1 else end
             a_begin, a_end = document[first], document[middle]
@@ -64,10 +62,15 @@ def _elsewhere(bounds: list[list[int]], number: int, wanted: int, chance: random
     other = chance.randrange(len(bounds) - 1)
     document = bounds[other + (other >= number)]
     begin = chance.randrange(len(document) - 1)
-    end = begin + 1
-    while end < len(document) - 1 and document[end] - document[begin] < wanted:
+    return document[begin], document[_end(document, begin, wanted)]
+
+
+def _end(document: list[int], first: int, wanted: int) -> int:
+    """Where the sentences from `first` on end that have enough pieces; there is at least one. Bounds as above."""
+    end = first + 1
+    while end < len(document) - 1 and document[end] - document[first] < wanted:
         end += 1
-    return document[begin], document[end]
+    return end
 
 
 def _truncate(a: int, a_end: int, b: int, b_end: int, room: int, chance: random.Random) -> tuple[int, int, int, int]:
