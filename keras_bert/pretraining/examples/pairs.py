@@ -113,19 +113,18 @@ def full_spans(documents: Sequence[Sequence[int]], *, room: int) -> list[list[tu
         open_span = False  # whether the last span of the row is in this document
         for length in lengths:
             while length:
-                needed = length if open_span or not row else length + 1
-                if needed > left and row:
+                separator = int(bool(row) and not open_span)  # the [SEP] of the document before
+                if row and length + separator > left:
                     rows.append(row)
                     row, left, open_span = [], room, False
                     continue
-                taken = min(length, left if open_span or not row else left - 1)
+                taken = min(length, left)
                 if open_span:
                     row[-1] = (row[-1][0], begin + taken)
-                    left -= taken
                 else:
-                    left -= taken + bool(row)
                     row.append((begin, begin + taken))
                     open_span = True
+                left -= taken + separator
                 begin += taken
                 length -= taken
     if row:
