@@ -102,14 +102,14 @@ def _label_column(path: str | os.PathLike, reading: Reading) -> Column | None:
         if not reading.lines:
             advice = "If the lines are texts without labels, add --lines."
         logger.info("%s: the first word of each line is its label. %s", path, advice)
-    if count == 3 and label != "label":
-        raise ValueError(
-            "`label` was given, but pairs with negatives have no label. Leave out --label, or the third column of "
-            f"texts. Received: label={label!r}, text={reading.text}"
-        )
     if count == 3:
+        if label != "label":
+            raise ValueError(
+                "`label` was given, but pairs with negatives have no label. Leave out --label, or the third column of "
+                f"texts. Received: label={label!r}, text={reading.text}"
+            )
         return None
-    if count == 2 and label == "label" and not _has_column(path, reading, "label"):
+    if count == 2 and label == "label" and not _has_label(path, reading):
         logger.info(
             "%s has no column 'label', so the two texts of each pair count as a match. If a column has scores, "
             "name it: --label score.",
@@ -169,6 +169,6 @@ def _may_have_header(path: str | os.PathLike, reading: Reading) -> bool:
     return len(reading.text) == 2 and by_number and reading.format_of(path) in DELIMITERS
 
 
-def _has_column(path: str | os.PathLike, reading: Reading, name: str) -> bool:
-    """Whether the header of a file has a column of this name."""
-    return reading.header is not False and name in (replace(reading, header=True).table(path).names or ())
+def _has_label(path: str | os.PathLike, reading: Reading) -> bool:
+    """Whether the header of a file has a column with the default name of the label."""
+    return reading.header is not False and "label" in (replace(reading, header=True).table(path).names or ())
