@@ -78,26 +78,26 @@ def write_examples(
     if not isinstance(vocabulary, Vocabulary):
         vocabulary = Vocabulary.from_file(vocabulary)
     directory = os.fspath(directory)
-    sizes: list[int] = []
+    files: list[list[Any]] = []  # the name and the size of each; none if the corpus is in memory
     if beam is not None or is_files(corpus):
         corpus = find_files(corpus)
-        sizes = [size_of(file) for file in corpus]
-    names = [[os.path.basename(file), size] for file, size in zip(corpus, sizes, strict=True)] if sizes else []
-    origin = origin_of(settings, vocabulary, names, "local" if beam is None else "beam")
+        files = [[os.path.basename(file), size_of(file)] for file in corpus]
+    size = sum(size for _, size in files)
+    origin = origin_of(settings, vocabulary, files, "local" if beam is None else "beam")
     with reserved(directory):
         is_new = not is_examples_directory(directory)
         shards = finished_shards(directory, origin)
         if shards is None:
             writer = ShardWriter(settings, vocabulary, directory)  # first, since it checks the vocabulary
             if beam is None:
-                shards = _write_locally(corpus, sum(sizes), writer, origin, workers)
+                shards = _write_locally(corpus, size, writer, origin, workers)
             else:
                 pipeline = new_pipeline(beam)
                 begin(directory, origin, settings, vocabulary)
-                write_with_beam(pipeline, corpus, sum(sizes), settings, directory)
+                write_with_beam(pipeline, corpus, size, settings, directory)
                 shards = noted_shards(directory)
             finish(directory, origin, shards)
-        elif not sizes:
+        elif not files:
             documents = read_documents(corpus, **settings.reading)
             check_texts(directory, shards, split_into_shards(documents, settings.shard_size))
     return summarize(shards, settings.to_dict(), time.perf_counter() - start if is_new else 0.0)
