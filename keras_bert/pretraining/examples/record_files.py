@@ -69,7 +69,7 @@ def readable_ranges(path: str, examples: int | None, size: int | None, damaged: 
             reason = f"{count} examples of {examples}"
     if reason is not None:
         if damaged == "stop":
-            raise ValueError(_damage(path, reason))
+            raise _damage(path, reason)
         logger.warning("%s is damaged (%s); only its first %d records are used.", path, reason, count)
     if examples is not None:
         return [RecordRange(path, count)] if count else []
@@ -117,7 +117,7 @@ def _read_from(records: RecordRange, chosen: np.ndarray) -> np.ndarray:
     for places, lengths in ((headers, np.full_like(headers, _LENGTH.size)), (starts, ends - starts)):
         stored = data[(places + lengths)[:, np.newaxis] + np.arange(_FOOTER_SIZE)]  # [N, 4]
         if (stored.view("<u4")[:, 0] != masked_crc32c(data, places, lengths)).any():
-            raise ValueError(_damage(path, "a record whose checksum is wrong"))
+            raise _damage(path, "a record whose checksum is wrong")
     return np.array([content[start:end] for start, end in zip(starts.tolist(), ends.tolist(), strict=True)], object)
 
 
@@ -130,12 +130,12 @@ def _begins(path: str, content: bytes, count: int) -> list[int]:
             place += read_length(content, place)[0] + around
             begins.append(place)
     if len(begins) <= count or place > len(content):
-        raise ValueError(_damage(path, "the file is cut off"))
+        raise _damage(path, "the file is cut off")
     return begins
 
 
-def _damage(path: str, reason: str) -> str:
-    return (
+def _damage(path: str, reason: str) -> ValueError:
+    return ValueError(
         f"The examples in {path} are damaged or incomplete. Write them again, or pass damaged='skip' "
         f"(--damaged skip) to leave out what cannot be read. Received: {reason}"
     )
