@@ -94,7 +94,7 @@ class BestEpoch(Validation):
         super().on_train_begin(logs)
         if self.done:
             read_state(self._best_file(), self._deleted, "arr_0")  # an error now, and not at the end
-            self._put_back(self._state_file(self.done), state_of(self.model))
+            self._put_back(self._state_file(), state_of(self.model))
         self.files = MetricsFiles(str(self.folder), start=self.done * self.params["steps"] + self.begun)
 
     def on_train_end(self, logs: Any = None) -> None:
@@ -147,7 +147,7 @@ class BestEpoch(Validation):
 
     def save_state(self) -> None:
         """Write the state after the last epoch of the record."""
-        write_state(self._state_file(self.done), state_of(self.model))
+        write_state(self._state_file(), state_of(self.model))
 
     def _is_small(self) -> bool:
         return sum(math.prod(variable.shape) for variable in self.model.variables) < SMALL
@@ -161,7 +161,7 @@ class BestEpoch(Validation):
         """Write metrics.json, and delete the files that no longer count."""
         write_metrics(self.folder, self.record)
         for file in self.folder.glob("epoch-*"):
-            if file not in (self._best_file(), self._state_file(self.done)):
+            if file not in (self._best_file(), self._state_file()):
                 file.unlink()
 
     def report(self, logits: list[np.ndarray]) -> dict[str, float]:
@@ -231,8 +231,8 @@ class BestEpoch(Validation):
     def _best_file(self) -> Path:
         return self.folder / f"epoch-{self.record['best_epoch']}-best.npz"
 
-    def _state_file(self, epoch: int) -> Path:
-        return self.folder / f"epoch-{epoch}.npz"
+    def _state_file(self) -> Path:
+        return self.folder / f"epoch-{self.done}.npz"
 
 
 def _check_finite(losses: dict[str, float], epoch: int) -> None:
