@@ -273,12 +273,16 @@ class QuestionAnswerer(Task):
                 windows.places,
                 self.stack_logits(logits) if logits else np.zeros((0, 2, 1), "float32"),  # [W, 2, S]
                 tf.constant(windows.contexts, tf.string),
-                null_threshold=tf.constant(_or_nan(self.null_threshold), tf.float64),
+                null_threshold=self._threshold(),
                 top_k=tf.constant(top_k),
                 max_answer_length=tf.constant(max_answer_length),
             )
         columns = (np.asarray(found[name]).tolist() for name in ("text", "start", "end", "score", "count"))
         return [_answer(*row) for row in zip(*columns, strict=True)]
+
+    def _threshold(self) -> "tf.Tensor":
+        """`null_threshold` as `decode_answers` takes it, NaN for None."""
+        return tf.constant(float("nan") if self.null_threshold is None else self.null_threshold, tf.float64)
 
     # === Export ===
 
@@ -293,8 +297,7 @@ class QuestionAnswerer(Task):
         def answers(question: tf.Tensor, context: tf.Tensor, top_k: int) -> dict[str, tf.Tensor]:
             windows = self._read(question, context, seq_length)
             of_windows = in_batches(logits, {name: windows[name] for name in self.bert.input}, (2, None))  # [W, 2, S]
-            threshold = tf.constant(_or_nan(self.null_threshold), tf.float64)
-            found = decode_answers(windows, of_windows, context, null_threshold=threshold, top_k=top_k)
+            found = decode_answers(windows, of_windows, context, null_threshold=self._threshold(), top_k=top_k)
             lengths = without_words(self.bert.preprocessor.tokenize(question)).row_lengths()
             return {**found, "score": tf.cast(found["score"], tf.float32), "truncated": lengths > room}
 
@@ -317,10 +320,6 @@ def _answer(texts: list[bytes], starts: list[int], ends: list[int], scores: list
         for text, start, end, score in columns
     )
     return replace(best, others=tuple(others))
-
-
-def _or_nan(threshold: float | None) -> float:
-    return float("nan") if threshold is None else threshold
 
 
 def _texts(x: Any) -> tuple[list[str], list[str]]:
