@@ -25,8 +25,7 @@ logger = logging.getLogger("keras_bert")
 def new_model(recipe: Recipe, examples: ExampleReader) -> Pretrainer:
     """A model of the recipe's size with random weights."""
     assert examples.vocabulary is not None
-    config = dataclasses.replace(BertConfig.from_size(recipe.size), vocab_size=len(examples.vocabulary))
-    return _pretrainer(config, recipe, examples)
+    return _pretrainer(BertConfig.from_size(recipe.size, vocab_size=len(examples.vocabulary)), recipe, examples)
 
 
 def model_from(checkpoint: Checkpoint, recipe: Recipe, examples: ExampleReader) -> Pretrainer:
