@@ -66,7 +66,7 @@ def _elsewhere(bounds: list[list[int]], number: int, wanted: int, chance: random
 
 
 def _end(document: list[int], first: int, wanted: int) -> int:
-    """Where the sentences from `first` on end that have enough pieces; there is at least one. Bounds as above."""
+    """The sentence at which to stop, so that those from `first` on have enough pieces, if the document has so many."""
     end = first + 1
     while end < len(document) - 1 and document[end] - document[first] < wanted:
         end += 1
