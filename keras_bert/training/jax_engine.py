@@ -16,7 +16,7 @@ from keras import ops
 
 from keras_bert.jax_devices import AXIS, SAME, SPLIT, STACKED, on_each_device, part_of_process, with_own_seeds
 from keras_bert.training.jax_checkpoints import JaxCheckpoints
-from keras_bert.training.measure import Measure
+from keras_bert.training.measure import Measure, means
 from keras_bert.training.strategy import check_batch_size
 
 Checkpoints = JaxCheckpoints  # `train` finds it by the name that it has in both engines
@@ -69,7 +69,7 @@ class Trainer:
                 variable.assign(value)
         begin, first_bad = int(self.step.numpy()), int(first_bad)
         self.step.assign(begin + num_steps)
-        return {**_means(self._names, np.asarray(sums)), "first_bad": begin + first_bad if first_bad >= 0 else -1}
+        return {**means(self._names, sums), "first_bad": begin + first_bad if first_bad >= 0 else -1}
 
     def next_batches(self, num_steps: int) -> Any:
         """The next batches on the devices, each array [steps, B, ...], filled up so that all loops have one shape."""
@@ -168,7 +168,7 @@ class Evaluator:
         values = _values(self.model.variables)
         batches = (_on_devices(batch, self.mesh, SPLIT) for batch in self.dataset.as_numpy_iterator())
         sums = sum(np.asarray(self.compiled_step(values, batch)) for batch in batches)
-        return _means(self._names, sums)
+        return means(self._names, sums)
 
     def replica_step(self, values: Any, batch: Any) -> Any:
         with keras.StatelessScope(list(zip(self.model.variables, values, strict=True))):
@@ -209,7 +209,3 @@ def _values(variables: Any) -> list[Any]:
 
 def _stack(measures: dict[str, Measure]) -> Any:
     return jnp.stack([jnp.stack([*map(jnp.float32, measure)]) for measure in measures.values()])  # [measures, 2]
-
-
-def _means(names: list[str], sums: Any) -> dict[str, float]:
-    return {name: float(total / count) if count else 0.0 for name, (total, count) in zip(names, sums, strict=True)}

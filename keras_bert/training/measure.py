@@ -1,6 +1,9 @@
-"""Measure: the contribution of a batch to a mean."""
+"""Measure: the contribution of a batch to a mean; and the means of sums of measures."""
 
+from collections.abc import Iterable
 from typing import Any, NamedTuple
+
+import numpy as np
 
 
 class Measure(NamedTuple):
@@ -17,3 +20,13 @@ class Measure(NamedTuple):
 
     total: Any
     count: Any
+
+
+def means(names: Iterable[str], sums: Any) -> dict[str, float]:
+    """The mean of each measure from its total and its count, an array [measures, 2]; 0 without anything to count.
+
+    >>> means(["loss", "accuracy"], np.array([[6.0, 3.0], [0.0, 0.0]]))
+    {'loss': 2.0, 'accuracy': 0.0}
+    """
+    pairs = zip(names, np.asarray(sums), strict=True)
+    return {name: float(total / count) if count else 0.0 for name, (total, count) in pairs}

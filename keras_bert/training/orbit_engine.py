@@ -14,7 +14,7 @@ from orbit.utils import loop_fns
 from keras_bert.compat import summed_gradients
 from keras_bert.prefetching import prefetched
 from keras_bert.training.all_replicas import of_all_replicas
-from keras_bert.training.measure import Measure
+from keras_bert.training.measure import Measure, means
 from keras_bert.training.strategy import check_batch_size
 from keras_bert.training.tensorflow_checkpoints import TensorFlowCheckpoints, native
 
@@ -71,7 +71,7 @@ class Trainer(orbit.StandardTrainer):
         return run
 
     def train_loop_end(self) -> dict[str, float]:
-        return {**_means(self._names, self._sums), "first_bad": int(self._first_bad)}
+        return {**means(self._names, self._sums), "first_bad": int(self._first_bad)}
 
     def train_step(self, iterator: Any) -> Any:
         step = self.step.read_value()
@@ -103,7 +103,7 @@ class Trainer(orbit.StandardTrainer):
         finite = tf.reduce_all(tf.math.is_finite([totals[name] for name in self.model.objective]))
         if not self.scales_loss:  # an optimizer that scales the loss checks gradients itself, and skips bad steps
             finite &= tf.math.is_finite(norm)
-        return tf.stack([tf.stack(measure) for measure in measures.values()]), finite
+        return _stack(measures), finite
 
     def _accumulated(self, batch: Any, counts: dict[str, Any]) -> tuple[list[Any], dict[str, Any]]:
         """The gradients and totals of this replica's batch, summed over its parts."""
@@ -162,14 +162,13 @@ class Evaluator(orbit.StandardEvaluator):
         return state + outputs
 
     def eval_end(self, state: Any) -> dict[str, float]:
-        return _means(self._names, state)
+        return means(self._names, state)
 
     @tf.autograph.experimental.do_not_convert  # as Keras does in `fit`: converting takes over a second
     def replica_step(self, batch: Any) -> Any:
         measures = self.model.measures(batch, training=False)
         self._names = list(measures)
-        sums = tf.stack([tf.stack(measure) for measure in measures.values()])
-        return tf.distribute.get_replica_context().all_reduce("sum", sums)
+        return tf.distribute.get_replica_context().all_reduce("sum", _stack(measures))
 
 
 # === Devices ===
@@ -212,6 +211,5 @@ def gathering(strategy: Any) -> Callable[..., np.ndarray]:
     return of_all_workers
 
 
-def _means(names: Iterable[str], sums: Any) -> dict[str, float]:
-    """The mean of each measure from its sum and its count [measures, 2]; 0 without anything to count."""
-    return dict(zip(names, tf.math.divide_no_nan(sums[:, 0], sums[:, 1]).numpy().tolist(), strict=True))
+def _stack(measures: dict[str, Measure]) -> Any:
+    return tf.stack([tf.stack(measure) for measure in measures.values()])  # [measures, 2]
