@@ -65,7 +65,7 @@ def fit(
         for done in range(0, steps, STEPS_PER_LOOP):
             count = min(STEPS_PER_LOOP, steps - done)
             all_callbacks.on_train_batch_begin(done)
-            means = trainer.train(tf.constant(count))
+            means = trainer.train(count)
             if (bad := means.pop("first_bad")) >= 0:
                 bad -= (epoch - initial_epoch) * steps
                 raise FloatingPointError(
