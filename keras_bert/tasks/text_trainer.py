@@ -196,8 +196,8 @@ class TextTrainer(Student):
             callbacks.insert(1, validation)
             validation_data = None
         if chosen.compiles:
-            steps = max_steps or epochs * per_epoch
-            self._compile_by(chosen.recipe, steps, chosen.log_level, class_weight, examples.targets)
+            all_steps = max_steps or epochs * per_epoch
+            self._compile_by(chosen.recipe, all_steps, chosen.log_level, class_weight, examples.targets)
 
         if self.is_distributed:
             from keras_bert.tasks.fitting import fit_distributed as distributed
