@@ -270,8 +270,9 @@ class Task(FileTask):
         training = None if train is None else self._columns(train, labels=False)[0]
         places = [(rows.unit, rows.ids) if isinstance(rows, Rows) and rows.ids else None for rows in (x, train)]
         file = os.path.basename(x.path) if isinstance(x, Rows) else ""
-        how: Any = {"file": file, "batch_size": batch_size, "options": options}
-        return write_report(self, directory, columns, training, places, **how)
+        return write_report(
+            self, directory, columns, training, places, file=file, batch_size=batch_size, options=options
+        )
 
     # === Answers ===
 
