@@ -145,7 +145,7 @@ def test_predict_never_takes_a_word_for_a_label_unless_that_is_asked(bert, tmp_p
     said = run("predict", tmp_path / "run", plain).stdout
     assert said == run("predict", tmp_path / "run", input=plain.read_text()).stdout
     assert len(said.splitlines()) == 4
-    assert re.search(r"Each line of .*plain.txt is one row of texts.*--format tsv or .* or label-text", caplog.text)
+    assert re.search(r"Each line of .*plain.txt is one row of texts.*--format: tsv, .*, label-text", caplog.text)
 
 
 def test_standard_input_is_read_as_files_are(finished):
